@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { http, peer, replies } from '../support/faults/faults.ts'
@@ -41,13 +41,12 @@ test.each([
   [['--cached'], false],
 ])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
   const home = temporaryHome()
-  try {
-    await using server = await peer(replies(healthy))
-    const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
-    expect(ran.code).toBe(0)
-    expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
-  } finally {
-  }
+  onTestFinished(() => {})
+
+  await using server = await peer(replies(healthy))
+  const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
+  expect(ran.code).toBe(0)
+  expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
 })
 
 test.each([
@@ -93,34 +92,30 @@ test('H11 svc health --wait repeats a refused sign-in in its first and its last 
   const home = temporaryHome()
   const clock = simulatedClock()
   const { server, signIns } = await accountServer(() => 'new', clock)
-  try {
-    writeConfig(home, server.origin)
-    await home.run(['health', '-m', 'Standard'])
-    expect(signIns.length).toBe(1)
-    const { code, stderr } = await home.run([...waiting, '5s'], { clock })
-    expect(code).toBe(3)
-    expect(stderr).toContain('Gave up after 6 attempts in 5 s')
-    expect(signIns).toEqual([0, 0, 5_000])
-  } finally {
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  await home.run(['health', '-m', 'Standard'])
+  expect(signIns.length).toBe(1)
+  const { code, stderr } = await home.run([...waiting, '5s'], { clock })
+  expect(code).toBe(3)
+  expect(stderr).toContain('Gave up after 6 attempts in 5 s')
+  expect(signIns).toEqual([0, 0, 5_000])
 })
 
 test('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
   const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
-  try {
-    writeConfig(home, server.origin)
-    const clock = simulatedClock(() => {
-      password = 'old'
-    })
-    const { code } = await home.run([...waiting, '5s'], { clock })
-    // One is refused. The equal monitors of both types then share one sign-in (H8).
-    expect([code, signIns.length]).toEqual([0, 2])
-  } finally {
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  const clock = simulatedClock(() => {
+    password = 'old'
+  })
+  const { code } = await home.run([...waiting, '5s'], { clock })
+  // One is refused. The equal monitors of both types then share one sign-in (H8).
+  expect([code, signIns.length]).toEqual([0, 2])
 })
 
 test('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
@@ -132,39 +127,37 @@ test('H11 svc health --wait signs in once more when its time ends within an atte
     clock.ms += 2_000
     response.writeHead(500).end()
   })
-  try {
-    writeConfig(home, server.origin)
-    const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
-    writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
-    const { code, stderr } = await home.run(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'], { clock })
-    expect([code, signIns.length]).toEqual([3, 2])
-    expect(stderr).toContain('Gave up after 3 attempts')
-  } finally {
+  onTestFinished(async () => {
     await server[Symbol.asyncDispose]()
     await slow[Symbol.asyncDispose]()
-  }
+  })
+
+  writeConfig(home, server.origin)
+  const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
+  writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
+  const { code, stderr } = await home.run(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'], { clock })
+  expect([code, signIns.length]).toEqual([3, 2])
+  expect(stderr).toContain('Gave up after 3 attempts')
 })
 
 test('H11 the message of a sign-in that pauses offers a command that tries it now and ends the pause', async () => {
   const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
-  try {
-    writeConfig(home, server.origin)
-    const file = join(home.folder, 'svc.yaml')
-    const health = () => home.run(['health', '-m', 'Standard', '-o', 'table', '--config', file])
-    await health()
-    const paused = (await health()).stdout.replace(/\s+/g, ' ')
-    expect(paused).toMatch(
-      /refused: status 401 \(.+? ago\); next attempt in (?:4\.\d|5) min, so that the account is not locked/,
-    )
-    expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
-    expect(signIns.length).toBe(1)
-    password = 'old'
-    const run = await home.run(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
-    expect([run.code, signIns.length > 1]).toEqual([0, true])
-    expect((await health()).code).toBe(0)
-  } finally {
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  const file = join(home.folder, 'svc.yaml')
+  const health = () => home.run(['health', '-m', 'Standard', '-o', 'table', '--config', file])
+  await health()
+  const paused = (await health()).stdout.replace(/\s+/g, ' ')
+  expect(paused).toMatch(
+    /refused: status 401 \(.+? ago\); next attempt in (?:4\.\d|5) min, so that the account is not locked/,
+  )
+  expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
+  expect(signIns.length).toBe(1)
+  password = 'old'
+  const run = await home.run(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
+  expect([run.code, signIns.length > 1]).toEqual([0, true])
+  expect((await health()).code).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { historyMarkup, historyOf } from '../../src/core/server/pages/page-monitor.ts'
 import { openCore } from '../../src/core/service/open.ts'
@@ -76,19 +76,17 @@ describe('svc history', () => {
   test('W3 the pages of the simulated shop and of its database show the same availability', async () => {
     const store = join(home.folder, 'store', 'svc.db')
     const core = await openCore({ version: '1', config: await load('{}'), store, shared: false, details: 'anyone' })
-    try {
-      for (const id of [
-        { type: 'App', monitor: 'tcp shop' },
-        { type: 'Sql', monitor: 'tcp db' },
-      ] as const) {
-        const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
-        const text = historyMarkup(windows, Date.now())
-          .markup.replace(/<[^>]*>/g, ' ')
-          .replace(/\s+/g, ' ')
-        expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)
-      }
-    } finally {
-      await core.runtime.close()
+    onTestFinished(() => core.runtime.close())
+
+    for (const id of [
+      { type: 'App', monitor: 'tcp shop' },
+      { type: 'Sql', monitor: 'tcp db' },
+    ] as const) {
+      const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
+      const text = historyMarkup(windows, Date.now())
+        .markup.replace(/<[^>]*>/g, ' ')
+        .replace(/\s+/g, ' ')
+      expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)
     }
   })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
@@ -132,28 +132,26 @@ test('W4 what is stored of a node goes with it, and what has a similar name stay
   const name = 'collated'
   await postgres.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
   const data = await openData({ store: postgres.url('postgres', name), create: true })
-  try {
-    const nodes = nodesOf(data)
-    const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
-    for (const node of names) {
-      const machine = await joined(nodes, node)
-      const subject = subjectOf(machineKey(node, '/host/'))
-      const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
-      expect(await nodes.writeStates(fenceOf(machine, 1, { shard: 'machine' }), batch)).toBe('stored')
-      const row = outboxRowOf(subject, 'mail', 1)
-      expect(await nodes.writeOutbox(fenceOf(machine, 2, { shard: 'machine' }), [row])).toBe('stored')
-      await nodes.leave(node, machine.process)
-    }
-    expect(await nodes.forget('db', actor())).toBe(true)
-    expect(await nodes.forget('db', actor())).toBe(false)
-    const stored = await nodes.stored()
-    const others = names.slice(1).map((node) => machineKey(node, '/host/'))
-    expect(stored.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
-    expect(stored.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
-    expect(stored.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
-  } finally {
-    await data.close()
+  onTestFinished(() => data.close())
+
+  const nodes = nodesOf(data)
+  const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
+  for (const node of names) {
+    const machine = await joined(nodes, node)
+    const subject = subjectOf(machineKey(node, '/host/'))
+    const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
+    expect(await nodes.writeStates(fenceOf(machine, 1, { shard: 'machine' }), batch)).toBe('stored')
+    const row = outboxRowOf(subject, 'mail', 1)
+    expect(await nodes.writeOutbox(fenceOf(machine, 2, { shard: 'machine' }), [row])).toBe('stored')
+    await nodes.leave(node, machine.process)
   }
+  expect(await nodes.forget('db', actor())).toBe(true)
+  expect(await nodes.forget('db', actor())).toBe(false)
+  const stored = await nodes.stored()
+  const others = names.slice(1).map((node) => machineKey(node, '/host/'))
+  expect(stored.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
+  expect(stored.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
+  expect(stored.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
 })
 
 test('W4 a svc serve of a PostgreSQL store knows the name of its node, and one without a store has none', async () => {

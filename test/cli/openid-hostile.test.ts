@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { listenForCallback } from '../../src/cli/sign-in/openid/callback.ts'
 import { pollForTokens, requestDeviceCode } from '../../src/cli/sign-in/openid/device.ts'
@@ -179,13 +179,13 @@ describe('the callback of svc login', () => {
     nonce = opened.nonce
     const sockets = Array.from({ length: 100 }, () => connect(Number(opened.redirect.port), '127.0.0.1'))
     for (const socket of sockets) socket.on('error', () => {})
-    try {
-      await Promise.all(sockets.slice(0, 60).map((socket) => once(socket, 'close')))
-      expect((await fetch(callbackOf(opened, { state: opened.state, code: 'one' }))).status).toBe(200)
-      expect(await token).toContain('.')
-    } finally {
+    onTestFinished(() => {
       for (const socket of sockets) socket.destroy()
-    }
+    })
+
+    await Promise.all(sockets.slice(0, 60).map((socket) => once(socket, 'close')))
+    expect((await fetch(callbackOf(opened, { state: opened.state, code: 'one' }))).status).toBe(200)
+    expect(await token).toContain('.')
   })
 
   test('A13 only GET /callback by its own address is answered, with a page that repeats nothing', async () => {

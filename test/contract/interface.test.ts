@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import * as dtos from '../../src/core/protocol/dtos.ts'
 import * as enums from '../../src/core/protocol/enums.ts'
@@ -81,11 +81,9 @@ describe('operations', () => {
       )
       return (answer.MonitorSummaries ?? []).map(({ MonitorName }) => MonitorName)
     }
-    try {
-      expect([await ran('App'), await ran('Batch')]).toEqual([['tcp shop'], ['tcp queue']])
-    } finally {
-      await runtime.close()
-    }
+    onTestFinished(() => runtime.close())
+
+    expect([await ran('App'), await ran('Batch')]).toEqual([['tcp shop'], ['tcp queue']])
   })
 })
 

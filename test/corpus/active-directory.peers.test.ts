@@ -230,6 +230,5 @@ corpus<Domain>({
     domain.tool(...accountFaults.neverLocks)
     return domain
   },
-  stop: ({ remove }) => remove(),
   rows,
 })

@@ -179,9 +179,6 @@ corpus<Mariadb>({
     for (const server of Object.values(servers)) await server.query(mariadbAccounts)
     return servers
   },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
-  },
   rows: mariadbRows,
 })
 
@@ -326,11 +323,6 @@ corpus<Postgres>({
     await until(async () => (await primary.query('SELECT 1 FROM pg_stat_replication')).length === 1)
     return { plain: primary, standby, fiveDays }
   },
-  stop: async ({ plain, standby, fiveDays }) => {
-    await standby.remove()
-    await plain.remove()
-    await fiveDays.remove()
-  },
   rows: postgresRows,
 })
 
@@ -350,7 +342,6 @@ corpus<Pool>({
   env,
   missing: pgbouncerMissing ?? opensslMissing(),
   start: async () => ({ pool: await tlsPool() }),
-  stop: ({ pool }) => pool.remove(),
   rows: [
     {
       fault: 'healthy, with a limit of its own for the certificate',

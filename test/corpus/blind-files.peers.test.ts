@@ -99,9 +99,6 @@ corpus<Ssh>({
     for (const [name, server] of Object.entries(servers)) keys[name] = server.privateKey
     return servers
   },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
-  },
   rows: sshRows,
 })
 
@@ -191,9 +188,6 @@ corpus<Ftp>({
       taken: await startVsftpd({ settings: { pasv_min_port: open.port, pasv_max_port: open.port } }),
       one: await startVsftpd({ settings: { max_clients: 1 } }),
     }
-  },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
   },
   rows: ftpRows,
 })

@@ -142,6 +142,5 @@ corpus<RabbitmqServer>({
   env,
   missing: rabbitmqMissing,
   start: startRabbitmq,
-  stop: (server) => server.remove(),
   rows,
 })

@@ -242,8 +242,5 @@ corpus<Servers>({
     ])
     return { cache, data, replica, node, managed, fiveDays, expired }
   },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
-  },
   rows,
 })

@@ -203,8 +203,5 @@ corpus<Pair>({
     await settle({ a, b }, 'first')
     return { a, b }
   },
-  stop: async ({ a, b }) => {
-    for (const server of [a, b]) await server.remove()
-  },
   rows,
 })

@@ -291,9 +291,6 @@ corpus<Zones>({
       expired: await startBind({ signedForDays: -3 }),
     }
   },
-  stop: async (zones) => {
-    for (const one of Object.values(zones)) await one.remove()
-  },
   rows: bindRows,
 })
 
@@ -330,7 +327,6 @@ corpus<Bind>({
   server: `BIND${version('named', bindMissing, '-v')}, statistics over TCP`,
   missing: bindMissing,
   start: () => startBind({ serial: 7 }),
-  stop: (server) => server.remove(),
   rows: [
     {
       fault: 'healthy',
@@ -482,9 +478,6 @@ corpus<Resolvers>({
       overridden: await startUnbound({ upstream: { ...zone, trustAnchor: undefined }, lines }),
       refusing: await startUnbound({ upstream: zone, refuses: true }),
     }
-  },
-  stop: async (resolvers) => {
-    for (const one of Object.values(resolvers)) await one.remove()
   },
   rows: unboundRows,
 })

@@ -158,9 +158,6 @@ for (const [server, missing, start] of groups) {
         otherHost: await start({ certificate: certificates.otherHost }),
       }
     },
-    stop: async ({ good, expired, otherHost }) => {
-      for (const one of [good, expired, otherHost]) await one.remove()
-    },
     rows: [...rows, ...(server.startsWith('Pure') ? [] : [withoutPlainFtp])].map(inPlace),
   })
 }
@@ -175,7 +172,6 @@ corpus<Servers>({
     env.PASSWORD = good.password
     return { good, expired: good, otherHost: good }
   },
-  stop: ({ good }) => good.remove(),
   rows: [
     {
       fault: 'healthy',

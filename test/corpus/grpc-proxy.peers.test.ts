@@ -45,9 +45,5 @@ corpus<Servers>({
     )
     return { behind, proxy }
   },
-  stop: async ({ behind, proxy }) => {
-    await proxy[Symbol.asyncDispose]()
-    await behind[Symbol.asyncDispose]()
-  },
   rows,
 })

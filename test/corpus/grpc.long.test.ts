@@ -156,8 +156,5 @@ corpus<Servers>({
       nowhere: { port: await freePort() },
     }
   },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) if (Symbol.asyncDispose in server) await server[Symbol.asyncDispose]()
-  },
   rows,
 })

@@ -138,6 +138,5 @@ corpus<Keycloak>({
   env,
   missing: keycloakMissing ?? opensslMissing(),
   start: startKeycloak,
-  stop: (server) => server.remove(),
   rows,
 })

@@ -299,8 +299,5 @@ corpus<Faulty>({
       }),
     }
   },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
-  },
   rows: faultyRows.map((row) => ({ ...row, env })),
 })

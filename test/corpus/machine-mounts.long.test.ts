@@ -44,7 +44,6 @@ corpus<MountNamespace>({
     await mounts.shell('mount -t tmpfs none /mnt')
     return mounts
   },
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => mounts,
   rows: [
     { fault: 'healthy', ...fileSystem('none'), expected: { state: 'healthy' } },
@@ -113,7 +112,6 @@ corpus<MountNamespace>({
     await mounts.shell(`mount -t tmpfs none /mnt && mkdir ${data} && mount -t tmpfs none ${data}`)
     return mounts
   },
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => mounts,
   rows: [
     {
@@ -143,7 +141,6 @@ corpus<MountNamespace>({
   server: `folders that the account may not read, ${kernel}`,
   missing: mountNamespaceMissing,
   start: startMountNamespace,
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => ({ ...mounts, run: (yaml, mode, host) => mounts.runAs(65_534, yaml, mode, host) }),
   rows: [
     {

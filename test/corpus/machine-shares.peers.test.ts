@@ -29,7 +29,6 @@ corpus<FuseShare>({
     await share.mounts.shell(`mount -t tmpfs none /mnt && mkdir ${place} && mount --bind ${share.point} ${place}`)
     return share
   },
-  stop: (server) => server.remove(),
   mounts: ({ mounts }) => mounts,
   rows: [
     {

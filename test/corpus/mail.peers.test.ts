@@ -158,9 +158,6 @@ corpus<Exims>({
       refusing: await startExim(refusingAll, certificates.good),
     }
   },
-  stop: async (servers) => {
-    for (const one of Object.values(servers)) await one.remove()
-  },
   rows: eximRows,
 })
 
@@ -188,7 +185,6 @@ corpus<MailMachine>({
   server: 'Exim 4.96 as the mail server of this machine',
   missing: eximQueueMissing ?? mountNamespaceMissing,
   start: () => startMailMachine('exim'),
-  stop: (machine) => machine.remove(),
   mounts: ({ mounts }) => mounts,
   rows: queueRows('exim'),
 })
@@ -217,7 +213,6 @@ corpus<MailMachine>({
       'smtpd_client_event_limit_exceptions =',
     ])
   },
-  stop: (machine) => machine.remove(),
   mounts: ({ mounts }) => mounts,
   rows: [
     {
@@ -329,7 +324,6 @@ corpus<SmtpPeer>({
     if (!certificates) throw new Error('no certificates')
     return startSmtp({ ...certificates.good })
   },
-  stop: (server) => server[Symbol.asyncDispose](),
   rows: [
     { fault: 'healthy, with a sign-in', monitor: smtpServer(), expected: { state: 'healthy' }, peers: askServer },
     {
@@ -364,7 +358,6 @@ corpus<SmtpPeer>({
       onRcptTo: (_, _session, done) => done(Object.assign(new Error('No such command here'), { responseCode: 503 })),
     })
   },
-  stop: (server) => server[Symbol.asyncDispose](),
   rows: [
     {
       fault: 'healthy: the answer to postmaster is about its form, never met',

@@ -537,10 +537,6 @@ corpus<Pair>({
     await replicating(second)
     return { source: first, replica: second }
   },
-  stop: async (pair) => {
-    await pair.replica.remove()
-    await pair.source.remove()
-  },
   rows,
 })
 
@@ -555,7 +551,6 @@ corpus<SmallDisk>({
     await small.query(accounts)
     return small
   },
-  stop: (small) => small.remove(),
   rows: [
     {
       fault: 'space is free',

@@ -190,7 +190,6 @@ corpus<MysqlGroup>({
     for (const one of group.members) await accountsAt(one)
     return group
   },
-  stop: (group) => group.remove(),
   rows: groupRows,
 })
 
@@ -400,10 +399,6 @@ corpus<MysqlPair>({
     await pair.source.query(accounts)
     await accountsAt(pair.replica)
     return pair
-  },
-  stop: async (pair) => {
-    await pair.replica.remove()
-    await pair.source.remove()
   },
   rows: pairRows,
 })

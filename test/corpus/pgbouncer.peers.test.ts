@@ -251,10 +251,5 @@ corpus<Fixture>({
       impatient: await startPgbouncer({ users, databases, settings: { ...settings, query_wait_timeout: 1 } }),
     }
   },
-  stop: async ({ server, pooler, impatient }) => {
-    await pooler.remove()
-    await impatient.remove()
-    await server.remove()
-  },
   rows,
 })

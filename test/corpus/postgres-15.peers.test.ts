@@ -134,7 +134,6 @@ corpus<One>({
     await server.query(accounts)
     return { server }
   },
-  stop: ({ server }) => server.remove(),
   rows,
 })
 
@@ -147,7 +146,6 @@ corpus<One>({
     await server.query(accounts)
     return { server }
   },
-  stop: ({ server }) => server.remove(),
   rows: [
     { fault: 'space is free', monitor: ask({ allowWrites: true }), expected: { state: 'healthy' } },
     {
@@ -172,7 +170,6 @@ corpus<Pgbackrest>({
     await repository.server.query(accounts)
     return repository
   },
-  stop: async (repository) => await repository[Symbol.asyncDispose](),
   rows: [
     {
       fault: 'there is no backup',

@@ -464,7 +464,6 @@ corpus<Pick<Fixture, 'primary'>>({
       CREATE TABLE jobs (id int)`)
     return { primary }
   },
-  stop: ({ primary }) => primary.remove(),
   rows: [
     {
       fault: 'no slot has reached the limit',

@@ -169,6 +169,5 @@ corpus<RabbitmqCluster>({
     await cluster.declare('home', 'classic')
     return cluster
   },
-  stop: (cluster) => cluster.remove(),
   rows,
 })

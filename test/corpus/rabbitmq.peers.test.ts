@@ -139,6 +139,5 @@ corpus<RabbitmqServer>({
     await until(async () => (await totals()) !== undefined)
     return server
   },
-  stop: (server) => server.remove(),
   rows,
 })

@@ -185,22 +185,16 @@ corpus<RedisCluster>({
   server: 'Redis 7.0.15, a cluster of six',
   missing: redisMissing,
   start: () => startRedisCluster(),
-  stop: (cluster) => cluster.remove(),
   rows,
 })
 corpus<RedisCluster>({
   server: 'Valkey, a cluster of six',
   missing: valkey === undefined ? unpackaged('Valkey', 'valkey-server') : redisMissing,
   start: () => startRedisCluster(valkey),
-  stop: (cluster) => cluster.remove(),
   rows,
 })
 
 type Pair = { readonly one: RedisServer; readonly other: RedisServer }
-const stopPair = async ({ one, other }: Pair): Promise<void> => {
-  await other.remove()
-  await one.remove()
-}
 const linked = (server: RedisServer): Promise<unknown> =>
   until(() => server.cli('INFO', 'replication').includes('master_link_status:up'), 60_000)
 const second = ({ other }: Pair) => ({ kind: 'redis', url: other.url, restarted: '0s' })
@@ -215,7 +209,6 @@ corpus<Pair>({
     await linked(other)
     return { one, other }
   },
-  stop: stopPair,
   rows: [
     {
       fault: 'healthy: a replica that refuses writes',
@@ -262,7 +255,6 @@ corpus<Pair>({
     await linked(one)
     return { one, other }
   },
-  stop: stopPair,
   rows: [
     {
       fault: 'healthy: an active replica where a primary is expected',

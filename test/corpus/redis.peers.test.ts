@@ -279,10 +279,6 @@ corpus<Pair>({
     await linkUp(replica)
     return { primary, replica }
   },
-  stop: async ({ primary, replica }) => {
-    await replica.remove()
-    await primary.remove()
-  },
   rows,
 })
 

@@ -153,7 +153,6 @@ corpus<MountNamespace>({
     await space.shell('ip link set lo up')
     return space
   },
-  stop: (space) => space.remove(),
   mounts: (space) => space,
   rows: [
     { fault: 'healthy', monitor: ping(), expected: { state: 'healthy' }, peers: askPing() },

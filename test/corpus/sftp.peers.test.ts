@@ -119,10 +119,6 @@ corpus<Servers>({
     chmodSync(open.files, 0o700)
     return { open, full, env }
   },
-  stop: async ({ open, full }) => {
-    await open.remove()
-    await full.remove()
-  },
   rows,
 })
 
@@ -136,7 +132,6 @@ corpus<Servers>({
     Object.assign(env, { KEY: open.privateKey })
     return { open, full: open, env }
   },
-  stop: ({ open }) => open.remove(),
   rows: [
     {
       fault: 'healthy',

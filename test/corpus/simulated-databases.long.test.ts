@@ -127,7 +127,6 @@ corpus<Mongo>({
     })
     return server
   },
-  stop: ({ peer }) => peer[Symbol.asyncDispose](),
   rows: mongoRows,
 })
 
@@ -302,6 +301,5 @@ corpus<Sqlserver>({
     })
     return server
   },
-  stop: ({ peer }) => peer[Symbol.asyncDispose](),
   rows: sqlserverRows,
 })

@@ -58,7 +58,6 @@ for (const [title, program] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebCache(program, certificates)
     },
-    stop: (cache) => cache.remove(),
     rows,
   })
 }

@@ -462,7 +462,6 @@ for (const [title, program] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebServer(program, certificates)
     },
-    stop: (server) => server.remove(),
     rows: [...documentRows, ...packedRows],
   })
 }
@@ -482,7 +481,6 @@ for (const [title, program, more] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebServer(program, certificates)
     },
-    stop: (server) => server.remove(),
     rows: [...rows, ...more],
   })
 }

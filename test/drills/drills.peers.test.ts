@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { deadlines } from '../../src/core/checks/engine/observe.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
@@ -113,31 +113,29 @@ for (const { server: name, kind, missing, planted, start } of drills) {
       async (fault) => {
         if (server === undefined) throw new Error('the server is not running')
         const { monitor, says = causes[fault], step: own, corrected = '', cure } = await server.plant[fault]()
-        try {
-          writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
-          const { code, seconds, ms, sentence, step } = await health()
-          records.push({
-            server: name,
-            kind,
-            fault,
-            planted: planted[fault] ?? '',
-            seconds,
-            exit: code,
-            sentence,
-            step,
-          })
-          expect(code).toBe(3)
-          expect(ms).toBeLessThan(deadlineMs + graceMs)
-          expect(sentence).toMatch(says)
-          expect(step).not.toBe('')
-          const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
-          if (own === undefined) return await helps[fault](step, port, corrected)
-          expect(step).toMatch(own.command)
-          const report = await own.run()
-          expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
-        } finally {
-          await cure?.()
-        }
+        onTestFinished(async () => void (await cure?.()))
+
+        writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
+        const { code, seconds, ms, sentence, step } = await health()
+        records.push({
+          server: name,
+          kind,
+          fault,
+          planted: planted[fault] ?? '',
+          seconds,
+          exit: code,
+          sentence,
+          step,
+        })
+        expect(code).toBe(3)
+        expect(ms).toBeLessThan(deadlineMs + graceMs)
+        expect(sentence).toMatch(says)
+        expect(step).not.toBe('')
+        const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
+        if (own === undefined) return await helps[fault](step, port, corrected)
+        expect(step).toMatch(own.command)
+        const report = await own.run()
+        expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
       },
     )
   })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
@@ -28,14 +28,13 @@ test('W9 SIGHUP does not end a server that was not started on a terminal: waitin
 
 test('W9 SIGHUP stops a server that was started on a terminal, as SIGTERM does', async () => {
   const home = temporaryHome()
-  try {
-    const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
-      screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
-    )
-    expect(ran.stdout).toContain('stopping: finishing requests in progress')
-    expect(ran.code).toBe(0)
-  } finally {
-  }
+  onTestFinished(() => {})
+
+  const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
+    screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
+  )
+  expect(ran.stdout).toContain('stopping: finishing requests in progress')
+  expect(ran.code).toBe(0)
 }, 60_000)
 
 test('W9 a limit of address space below what a server needs is refused at the start with both figures, and one above it works', async () => {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
@@ -21,22 +21,19 @@ suiteWith(missing, 'serve.socket of the built program', () => {
       return await text(response)
     }
     const figures = 'svc_build_info'
-    try {
-      {
-        await using killed = await startServeProcess(yaml)
-        expect(await metrics()).toContain(figures)
-        expect(await (await fetch(`http://127.0.0.1:${killed.port}/metrics`)).text()).not.toContain(figures)
-        await expect(startServeProcess(yaml)).rejects.toThrow(
-          `serve.socket: ${socketPath} is in use by another process`,
-        )
-      }
-      expect(existsSync(socketPath)).toBe(true)
-      await using stopped = await startServeProcess(yaml)
+    onTestFinished(() => {})
+
+    {
+      await using killed = await startServeProcess(yaml)
       expect(await metrics()).toContain(figures)
-      stopped.signal('SIGTERM')
-      expect(await stopped.ended).toBe(0)
-      expect(existsSync(socketPath)).toBe(false)
-    } finally {
+      expect(await (await fetch(`http://127.0.0.1:${killed.port}/metrics`)).text()).not.toContain(figures)
+      await expect(startServeProcess(yaml)).rejects.toThrow(`serve.socket: ${socketPath} is in use by another process`)
     }
+    expect(existsSync(socketPath)).toBe(true)
+    await using stopped = await startServeProcess(yaml)
+    expect(await metrics()).toContain(figures)
+    stopped.signal('SIGTERM')
+    expect(await stopped.ended).toBe(0)
+    expect(existsSync(socketPath)).toBe(false)
   })
 })

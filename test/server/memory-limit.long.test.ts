@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { memoryCgroupMissing, startMemoryCgroup } from '../support/faults/memory-cgroup.ts'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
 import { floodOfSignIns } from '../support/program/sign-in-flood.ts'
@@ -20,26 +20,24 @@ suiteWith(memoryCgroupMissing, 'a server with little memory', () => {
       const [, name = '', value = ''] = pattern.exec(text) ?? []
       const folder = temporaryFolder()
       const group = startMemoryCgroup(128)
-      try {
-        const store = join(folder, 'store', 'svc.db')
-        const flags = ['--behind-proxy', '127.0.0.1']
-        await using node = await startNode({ store, command: group.command, flags, env: { [name]: value } })
-        let ended = false
-        void node.ended.then(() => {
-          ended = true
-        })
-        const flood = { port: node.port, strangers: 64, seconds: 8, ended: () => ended }
-        const { answers, healthMs } = await floodOfSignIns(flood)
-        expect(ended).toBe(false)
-        // Passwords were really compared, and health was answered meanwhile.
-        expect(answers.get('401')).toBeGreaterThan(20)
-        expect([...answers.keys()].toSorted()).toEqual(['401', '503'])
-        expect(healthMs.length).toBeGreaterThan(10)
-        expect((await signIn(node)).status).toBe(200)
-        expect((await ask(`${node.url}/readyz`)).status).toBe(200)
-      } finally {
-        group.remove()
-      }
+      onTestFinished(() => group.remove())
+
+      const store = join(folder, 'store', 'svc.db')
+      const flags = ['--behind-proxy', '127.0.0.1']
+      await using node = await startNode({ store, command: group.command, flags, env: { [name]: value } })
+      let ended = false
+      void node.ended.then(() => {
+        ended = true
+      })
+      const flood = { port: node.port, strangers: 64, seconds: 8, ended: () => ended }
+      const { answers, healthMs } = await floodOfSignIns(flood)
+      expect(ended).toBe(false)
+      // Passwords were really compared, and health was answered meanwhile.
+      expect(answers.get('401')).toBeGreaterThan(20)
+      expect([...answers.keys()].toSorted()).toEqual(['401', '503'])
+      expect(healthMs.length).toBeGreaterThan(10)
+      expect((await signIn(node)).status).toBe(200)
+      expect((await ask(`${node.url}/readyz`)).status).toBe(200)
     },
     120_000,
   )

@@ -238,18 +238,16 @@ describe('the guard', () => {
       hashCost: cheapHash,
       details: 'signed-in',
     })
-    try {
-      const request = { UserName: 'Ann', Password: password, Roles: ['Admin'] }
-      for (const operation of ['authenticate', 'getAccessToken', ...both] as const) {
-        expect((await faultOf(service[operation](request, over()))).fault).toBe('NotImplemented')
-      }
-      expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
-      await runtime.ready(new AbortController().signal)
-      const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
-      expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
-    } finally {
-      await runtime.close()
+    onTestFinished(() => runtime.close())
+
+    const request = { UserName: 'Ann', Password: password, Roles: ['Admin'] }
+    for (const operation of ['authenticate', 'getAccessToken', ...both] as const) {
+      expect((await faultOf(service[operation](request, over()))).fault).toBe('NotImplemented')
     }
+    expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
+    await runtime.ready(new AbortController().signal)
+    const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
+    expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
   })
 
   test('P6 a command reports what a missing store contains and does not create it', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { ProbeError } from '../../../src/core/base/probe-error.ts'
 import { runInChild, spawnProbe } from '../../../src/core/checks/child/index.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
@@ -56,14 +56,14 @@ describe('a probe in a child process', () => {
   test('the environment is an allow-list: no secret, no option that changes Node', async () => {
     process.env.SVC_TEST_SECRET = 'hunter2'
     process.env.NODE_OPTIONS = process.env.NODE_OPTIONS ?? ''
-    try {
-      const names = Object.keys((await ask('environment')) as object)
-      expect(names).toContain('PATH')
-      expect(names).not.toContain('SVC_TEST_SECRET')
-      expect(names).not.toContain('NODE_OPTIONS')
-    } finally {
+    onTestFinished(() => {
       delete process.env.SVC_TEST_SECRET
-    }
+    })
+
+    const names = Object.keys((await ask('environment')) as object)
+    expect(names).toContain('PATH')
+    expect(names).not.toContain('SVC_TEST_SECRET')
+    expect(names).not.toContain('NODE_OPTIONS')
   })
   test('a child that dies is reported with its exit and its last output', async () => {
     expect(await failure(ask('dies'))).toMatchObject({

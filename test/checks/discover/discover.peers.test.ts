@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { discover } from '../../../src/core/checks/discover/index.ts'
 import { openPorts } from '../../../src/core/checks/discover/ports.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
@@ -96,23 +96,21 @@ peerSuite(missing, 'a machine with real servers on it', () => {
       shared: false,
       details: 'anyone',
     })
-    try {
-      for (const type of ['Sql', 'Batch', 'App', 'Ftp', 'Identity'] as const) {
-        for (const mode of ['Basic', 'Standard'] as const) {
-          const answer = await service.healthCheck(
-            { ExecutionMode: mode, ServerType: type },
-            { caller: { kind: 'local', account: 'tester' }, correlationId: 'discover', signal: signal() },
-          )
-          const configured = (answer.MonitorSummaries ?? []).filter(({ MonitorName }) => MonitorName !== 'host')
-          expect(
-            configured.filter(({ Status }) => Status !== 'Success'),
-            `${type} ${mode}`,
-          ).toEqual([])
-          expect(configured.length).toBeGreaterThan(0)
-        }
+    onTestFinished(() => runtime.close())
+
+    for (const type of ['Sql', 'Batch', 'App', 'Ftp', 'Identity'] as const) {
+      for (const mode of ['Basic', 'Standard'] as const) {
+        const answer = await service.healthCheck(
+          { ExecutionMode: mode, ServerType: type },
+          { caller: { kind: 'local', account: 'tester' }, correlationId: 'discover', signal: signal() },
+        )
+        const configured = (answer.MonitorSummaries ?? []).filter(({ MonitorName }) => MonitorName !== 'host')
+        expect(
+          configured.filter(({ Status }) => Status !== 'Success'),
+          `${type} ${mode}`,
+        ).toEqual([])
+        expect(configured.length).toBeGreaterThan(0)
       }
-    } finally {
-      await runtime.close()
     }
   })
 

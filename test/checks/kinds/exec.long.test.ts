@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import exec from '../../../src/core/checks/kinds/exec/index.ts'
 import { runKind } from '../../support/engine/run-kind.ts'
@@ -77,14 +77,14 @@ describe('the output', () => {
 
   test("its environment has a few variables, and none of svc's own", async () => {
     process.env['SVC_TEST_SECRET'] = 'hunter2-of-exec'
-    try {
-      const result = await look(program('env'))
-      const details = [result.message, ...(result.details ?? [])].join('\n')
-      expect(details).toContain('PATH=/usr/bin:/bin')
-      expect(details).not.toContain('hunter2')
-    } finally {
+    onTestFinished(() => {
       delete process.env['SVC_TEST_SECRET']
-    }
+    })
+
+    const result = await look(program('env'))
+    const details = [result.message, ...(result.details ?? [])].join('\n')
+    expect(details).toContain('PATH=/usr/bin:/bin')
+    expect(details).not.toContain('hunter2')
   })
 
   test('hostile output becomes one line, without escapes and truncated', async () => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { matchesGlob } from '../../../src/core/base/system/files.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import fileAge, { age as ageCheck, backlog } from '../../../src/core/checks/kinds/file-age.ts'
@@ -102,19 +102,18 @@ describe('a folder with a backlog', () => {
   })
   test('counts a link as its target, and ignores a broken one', async () => {
     const outside = temporaryFolder()
-    try {
-      const target = join(outside, 'job')
-      writeFileSync(target, 'x')
-      utimesSync(target, new Date(0), new Date(0))
-      symlinkSync(target, join(folder, 'linked'))
-      symlinkSync(join(outside, 'gone'), join(folder, 'broken'))
-      symlinkSync(outside, join(folder, 'elsewhere'))
-      symlinkSync('loop', join(folder, 'loop'))
-      const results = await look({ path: folder, files: {} })
-      await finds(results, 'age: …linked…')
-      expect(checked(results, 'backlog').measurement?.value).toBe(1)
-    } finally {
-    }
+    onTestFinished(() => {})
+
+    const target = join(outside, 'job')
+    writeFileSync(target, 'x')
+    utimesSync(target, new Date(0), new Date(0))
+    symlinkSync(target, join(folder, 'linked'))
+    symlinkSync(join(outside, 'gone'), join(folder, 'broken'))
+    symlinkSync(outside, join(folder, 'elsewhere'))
+    symlinkSync('loop', join(folder, 'loop'))
+    const results = await look({ path: folder, files: {} })
+    await finds(results, 'age: …linked…')
+    expect(checked(results, 'backlog').measurement?.value).toBe(1)
   })
   test('contains file names that never reach a terminal unescaped', async () => {
     aged('\x1b[2J\x1b[31mred\u202egnp', 70)

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
 import grpc from '../../../src/core/checks/kinds/grpc/index.ts'
@@ -172,31 +172,27 @@ peerSuite(missing, 'a pinned certificate', () => {
 
   test('without a pin, the result says which CAs and which name decided', async () => {
     const server = await servers['http (nginx)']?.(made.good, made)
-    try {
-      const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
-      expect(checked(results ?? [], 'certificate')).toMatchObject({
-        status: 'ok',
-        details: [
-          'the certificate is for svc.test and trusted by caFile',
-          expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
-        ],
-      })
-    } finally {
-      await server?.stop()
-    }
+    onTestFinished(() => server?.stop())
+
+    const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
+    expect(checked(results ?? [], 'certificate')).toMatchObject({
+      status: 'ok',
+      details: [
+        'the certificate is for svc.test and trusted by caFile',
+        expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
+      ],
+    })
   })
 
   test('a certificate that names the server in its subject only lacks a subjectAltName', async () => {
     const server = await servers['tls (nginx)']?.(made.commonNameOnly, made)
-    try {
-      const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
-      const result = checked(results ?? [], 'host name')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toMatch(
-        /: the certificate has no subjectAltName, and clients do not read the name "svc.test" in its subject: issue it again with one for svc.test$/,
-      )
-    } finally {
-      await server?.stop()
-    }
+    onTestFinished(() => server?.stop())
+
+    const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
+    const result = checked(results ?? [], 'host name')
+    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(result.message).toMatch(
+      /: the certificate has no subjectAltName, and clients do not read the name "svc.test" in its subject: issue it again with one for svc.test$/,
+    )
   })
 })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
@@ -80,13 +80,11 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   })
   test('PostgreSQL: a COMMIT that hangs longer than the run is cancelled on the server', async () => {
     const fault = await hangingCommits(server)
-    try {
-      await run({ write: { limit: 60_000 } }, { timeoutMs: 1_500 })
-      const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-      await until(async () => (await server.query(waiting)).length === 1)
-    } finally {
-      await fault.end()
-    }
+    onTestFinished(() => fault.end())
+
+    await run({ write: { limit: 60_000 } }, { timeoutMs: 1_500 })
+    const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    await until(async () => (await server.query(waiting)).length === 1)
   })
   suiteWith(tablespaceMissing, 'PostgreSQL: a full tablespace', () => {
     test('PostgreSQL: a full tablespace fails, also where the table of svc is there already', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
@@ -277,20 +277,20 @@ sqlSuite(
     test('PostgreSQL: what stands in the environment and in no setting is not used', async () => {
       process.env.PGPASSWORD = word
       process.env.PGSSLMODE = 'require'
-      try {
-        const { message, fault } = await one('connect', {
-          password: secret('wrong'),
-        })
-        expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
-        const none = await runKind(postgres, { url: server.url('monitor') })
-        expect(checked(none, 'connect')).toMatchObject({
-          fault: 'auth',
-          message: `${server.address} requires a password, and none is configured: add \`password:\``,
-        })
-      } finally {
+      onTestFinished(() => {
         delete process.env.PGPASSWORD
         delete process.env.PGSSLMODE
-      }
+      })
+
+      const { message, fault } = await one('connect', {
+        password: secret('wrong'),
+      })
+      expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
+      const none = await runKind(postgres, { url: server.url('monitor') })
+      expect(checked(none, 'connect')).toMatchObject({
+        fault: 'auth',
+        message: `${server.address} requires a password, and none is configured: add \`password:\``,
+      })
     })
 
     test('PostgreSQL: a database that is dropped stops the next run, not this process', async () => {
@@ -319,15 +319,13 @@ sqlSuite(
     test('PostgreSQL: a view that somebody holds locked is that check only; the others go on', async () => {
       const holder = await server.client()
       await holder.query('BEGIN; LOCK TABLE pg_stat_archiver IN ACCESS EXCLUSIVE MODE')
-      try {
-        const results = await run({ restarted: {} }, 'Advanced')
-        expect(results.filter((result) => result.status !== 'ok')).toEqual([
-          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'timed out waiting for a lock' }),
-        ])
-        expect(checked(results, 'checksum failures').status).toBe('ok')
-      } finally {
-        await holder.end()
-      }
+      onTestFinished(() => holder.end())
+
+      const results = await run({ restarted: {} }, 'Advanced')
+      expect(results.filter((result) => result.status !== 'ok')).toEqual([
+        expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'timed out waiting for a lock' }),
+      ])
+      expect(checked(results, 'checksum failures').status).toBe('ok')
     })
 
     test('PostgreSQL: what users have put in their schemas is never called', async () => {
@@ -341,21 +339,19 @@ sqlSuite(
     })
     test('PostgreSQL: a view that is not for this account is that check only, with the cure, and no refused sign-in', async () => {
       await server.query('REVOKE SELECT ON pg_stat_archiver FROM PUBLIC')
-      try {
-        const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
-        expect(bad).toEqual([
-          expect.objectContaining({
-            check: 'archiver',
-            status: 'warning',
-            notChecked: 'permission',
-            message:
-              'not checked: "monitor" lacks a privilege, which GRANT pg_monitor TO "monitor" grants: permission denied for view pg_stat_archiver',
-          }),
-        ])
-        expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
-      } finally {
-        await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
-      }
+      onTestFinished(async () => void (await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')))
+
+      const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
+      expect(bad).toEqual([
+        expect.objectContaining({
+          check: 'archiver',
+          status: 'warning',
+          notChecked: 'permission',
+          message:
+            'not checked: "monitor" lacks a privilege, which GRANT pg_monitor TO "monitor" grants: permission denied for view pg_stat_archiver',
+        }),
+      ])
+      expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
     })
 
     test('PostgreSQL: a session that waits for a lock for too long', async () => {
@@ -399,15 +395,15 @@ sqlSuite(
       async (alter) => {
         await server.query('CREATE SCHEMA svc_probe AUTHORIZATION monitor')
         await server.query(`${alter} SET default_transaction_read_only = on`)
-        try {
-          const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
-          expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
-          expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
-          expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
-        } finally {
+        onTestFinished(async () => {
           await server.query(`${alter} RESET default_transaction_read_only`)
           await server.query('DROP SCHEMA svc_probe CASCADE')
-        }
+        })
+
+        const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
+        expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
+        expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
+        expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
       },
     )
 
@@ -446,19 +442,19 @@ sqlSuite(
       })
       await open.connect()
       await server.query("ALTER ROLE stranger VALID UNTIL '2020-01-01'")
-      try {
-        const results = await run({}, 'Standard')
-        expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
-          { status: 'ok' },
-          {
-            status: 'warning',
-            message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
-          },
-        ])
-      } finally {
+      onTestFinished(async () => {
         await open.end()
         await server.query("ALTER ROLE stranger VALID UNTIL 'infinity'")
-      }
+      })
+
+      const results = await run({}, 'Standard')
+      expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
+        { status: 'ok' },
+        {
+          status: 'warning',
+          message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
+        },
+      ])
     })
 
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {

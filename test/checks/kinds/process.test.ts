@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { copyFile, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive } from '../../../src/core/base/running-process.ts'
 import {
   fromProcessListing,
@@ -92,13 +92,13 @@ describe('a process of this machine', () => {
     const before = process.title
     // Replaces the command line that /proc shows of this process.
     process.title = `svcself${process.pid}`
-    try {
-      expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
-      expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
-      expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
-    } finally {
+    onTestFinished(() => {
       process.title = before
-    }
+    })
+
+    expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
+    expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
+    expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
   })
 
   test('has an expected count: too few and too many fail in Standard, not in Basic', async () => {
