@@ -425,7 +425,7 @@ describe('a default install', () => {
     ['HAProxy 2.6', haproxy],
   ] as const) {
     const missing = program.missing ?? opensslMissing()
-    const web = { account: 'none', missing, start: () => startWebServer(program, certificates()), stop: removed }
+    const web = { account: 'none', missing, start: () => startWebServer(program, certificates()) }
     install({
       server: `${title}, HTTP`,
       ...web,
