@@ -4,19 +4,15 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { commandsIn, harmless } from '../support/hostile/runners.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 function home(): Home {
-  const made = svcHome()
-  ends.push(made.remove)
+  const made = temporaryHome()
   return made
 }
 
@@ -34,7 +30,7 @@ async function serverThat(reply: Reply) {
     reply(one, response)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  ends.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections()
     server.close()
     await once(server, 'close')
@@ -155,7 +151,7 @@ describe('svc api', () => {
     const server = await signInServer({ dialect: 'rotating' })
     const elsewhere = await serverThat(fine)
     const at = home()
-    ends.push(server.close)
+    onTestFinished(server.close)
     const login = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
     expect((await at.run(login, { stdin: password })).code).toBe(0)
     server.expire()
@@ -172,7 +168,7 @@ describe('svc api', () => {
   test('C5 a wrong password in a body is sent once and renews nothing', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
-    ends.push(server.close)
+    onTestFinished(server.close)
     await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
@@ -188,7 +184,7 @@ describe('svc api', () => {
   test('C5 a sign-in that can no longer be renewed: the 401 on stdout, the remedy on stderr', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
-    ends.push(server.close)
+    onTestFinished(server.close)
     await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { listenForCallback } from '../../src/cli/sign-in/openid/callback.ts'
 import { pollForTokens, requestDeviceCode } from '../../src/cli/sign-in/openid/device.ts'
@@ -12,12 +11,8 @@ import { browserLines, hasBrowser, openBrowser, tokenOfProvider } from '../../sr
 import { discover } from '../../src/cli/sign-in/openid/issuer.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type Answers, configuration, startSimulatedProvider, unsigned } from '../support/openid/simulated-provider.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 
 const link = { caFile: undefined, userAgent: 'svc/test', env: {} }
 const call = localCall(new AbortController().signal)
@@ -25,7 +20,7 @@ const providerAt = (issuer: string) => ({ name: 'corp', issuer, clientId: 'svc',
 
 async function simulated(answers: Answers = {}) {
   const provider = await startSimulatedProvider(answers)
-  ends.push(provider.close)
+  onTestFinished(provider.close)
   return provider
 }
 
@@ -438,8 +433,7 @@ describe('the browser of svc login', () => {
   })
 
   test('A13 no shell sees the address', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-browser-'))
-    ends.push(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = temporaryFolder()
     const script = join(folder, 'browser.mjs')
     writeFileSync(
       script,

@@ -1,17 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const made: string[] = []
-afterEach(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true })
-})
 function temporary(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-tools-'))
-  made.push(folder)
+  const folder = temporaryFolder()
   return folder
 }
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../src/core/base/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres/migrate.ts'
@@ -31,13 +31,9 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.remove()
 })
-const opened: Data[] = []
-afterEach(async () => {
-  for (const data of opened.splice(0)) await data.close()
-})
 async function open(store: string, env: Readonly<Record<string, string>> = {}): Promise<Data> {
   const data = await openData({ store, create: true, env })
-  opened.push(data)
+  onTestFinished(() => data.close())
   return data
 }
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)

@@ -14,7 +14,7 @@ import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
 import svc from '../../../src/core/checks/kinds/svc.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
-import { findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, findsOnly } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
 import { http as answer, peer, replies } from '../../support/faults/faults.ts'
 import { startOidc } from '../../support/openid/oidc.ts'
@@ -175,8 +175,7 @@ peerSuite(missing, 'a pinned certificate', () => {
     onTestFinished(() => server?.stop())
 
     const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
-    expect(checked(results ?? [], 'certificate')).toMatchObject({
-      status: 'ok',
+    expectResult(checked(results ?? [], 'certificate'), 'ok', {
       details: [
         'the certificate is for svc.test and trusted by caFile',
         expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),

@@ -5,7 +5,7 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -188,11 +188,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       await using slow = await proxy(plain.port, 150)
       const results = await clear({ port: slow.port, latency: { warn: 50, limit: 120 }, passive: 'EPSV' })
       for (const check of ['banner', 'sign-in']) {
-        expect(checked(results, check)).toMatchObject({
-          status: 'failed',
-          fault: 'threshold',
-          measurement: { limit: 120 },
-        })
+        expectResult(checked(results, check), 'failed (threshold)', { measurement: { limit: 120 } })
         expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
       }
     })

@@ -11,6 +11,7 @@ import { openMysql } from '../../../src/core/checks/kinds/mysql/driver.ts'
 import mysql from '../../../src/core/checks/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, type Peer, peer, speaks } from '../../support/faults/faults.ts'
 import {
@@ -322,10 +323,7 @@ sqlSuite(
         /^counted\.large\.id \(bigint\(20\) unsigned\), values used: 92/,
       )
       await server.query('DROP TABLE counted.large')
-      expect(await counted('counted')).toMatchObject({
-        status: 'ok',
-        message: 'none of 0 tables has an AUTO_INCREMENT column',
-      })
+      expectResult(await counted('counted'), 'ok: none of 0 tables has an AUTO_INCREMENT column')
     })
 
     describe('the round trip of allowWrites', () => {
@@ -359,11 +357,10 @@ sqlSuite(
 
         await server.query("INSERT INTO orders.precious VALUES ('an order', NULL)")
         await server.query(`GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.precious TO writer@${here}`)
-        expect(await trip({ probeTable: 'precious' })).toMatchObject({
-          status: 'failed',
-          fault: 'data',
-          message: 'svc has not created the table precious, and does not write to it',
-        })
+        expectResult(
+          await trip({ probeTable: 'precious' }),
+          'failed (data): svc has not created the table precious, and does not write to it',
+        )
         expect(await server.query('SELECT id FROM orders.precious')).toEqual([{ id: 'an order' }])
       })
       test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {

@@ -8,6 +8,7 @@ import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import { keyAge } from '../../../src/core/checks/kinds/oidc/checks.ts'
 import oidc from '../../../src/core/checks/kinds/oidc/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -622,11 +623,7 @@ describe('oidc peers that misbehave', () => {
     const slow = await resultsOf(replies(http(200, JSON.stringify(document)), 150), {
       latency: { warn: 50, limit: 100 },
     })
-    expect(checked(slow, 'discovery')).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-      measurement: { limit: 100 },
-    })
+    expectResult(checked(slow, 'discovery'), 'failed (threshold)', { measurement: { limit: 100 } })
   })
   test('incomplete, reset, endless, huge and deep answers, and unrelated pages, are protocol faults, and end', async () => {
     expect(await fault(cutAfter(60, http(200, 'x'.repeat(200))))).toBe('failed protocol')
@@ -684,9 +681,6 @@ describe('settings of oidc', () => {
       { status: 'ok', message: 'a: age of the newest signing key 400 d', measurement: { value: 400, unit: 'days' } },
     ])
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
-    expect(aged(91)).toMatchObject({
-      status: 'warning',
-      message: 'a: age of the newest signing key 91 d (warn 90 d)',
-    })
+    expectResult(aged(91), 'warning: a: age of the newest signing key 91 d (warn 90 d)')
   })
 })

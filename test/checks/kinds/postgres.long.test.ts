@@ -20,6 +20,7 @@ import { replicationLag } from '../../../src/core/checks/kinds/postgres/replicat
 import { slots } from '../../../src/core/checks/kinds/postgres/slots.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, evaluated, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, peer, speaks } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
@@ -380,10 +381,7 @@ sqlSuite(
     })
 
     test('PostgreSQL: another role than expected, and a read-only primary', async () => {
-      expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
-        fault: 'data',
-        message: 'role is primary, expected standby',
-      })
+      expectResult(await one('role', { role: 'standby' }, 'Standard'), '(data): role is primary, expected standby')
       await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on')
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
@@ -416,16 +414,9 @@ sqlSuite(
         await until(inDays(15))
         expect(await expiry()).toMatchObject({ status: 'ok' })
         await until(inDays(10))
-        expect(await expiry()).toMatchObject({
-          status: 'warning',
-          message: expect.stringMatching(/^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/),
-        })
+        expectResult(await expiry(), 'warning', /^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/)
         await until(inDays(0.1))
-        expect(await expiry()).toMatchObject({
-          status: 'failed',
-          fault: 'threshold',
-          measurement: { unit: 'milliseconds' },
-        })
+        expectResult(await expiry(), 'failed (threshold)', { measurement: { unit: 'milliseconds' } })
       } finally {
         await until('infinity')
       }
@@ -554,9 +545,7 @@ describe('postgres: figures against limits', () => {
       status: 'warning',
       notChecked: 'permission',
     })
-    expect(evaluated(transactionDuration, { ...hidden, who: 'pid 1', maxMs: 400_000 })[0]).toMatchObject({
-      fault: 'threshold',
-    })
+    expectResult(evaluated(transactionDuration, { ...hidden, who: 'pid 1', maxMs: 400_000 })[0], '(threshold)')
   })
   test('PostgreSQL: replication lag: nothing to replay means no lag, whatever the clock says', () => {
     expect(status(lag({ bytes: 0, lagMs: 3_600_000 }))).toBe('ok')
@@ -618,10 +607,7 @@ describe('postgres: figures against limits', () => {
     })
     const archive = { connected: false, follows: false, restores: true, sinceReplayMs: 1e6 }
     const restored = replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval' })
-    expect(restored[0]).toMatchObject({
-      status: 'ok',
-      message: 'has replayed all that its archive contains; last replay 16.7 min ago',
-    })
+    expectResult(restored[0], 'ok: has replayed all that its archive contains; last replay 16.7 min ago')
     expect(status(replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval', isLimited: true }))).toBe('failed')
     expect(status(replay({ current: true, silentMs: 35_000 }))).toBe('ok')
     expect(replay({ current: true, silentMs: 64_000 })[0]).toMatchObject({

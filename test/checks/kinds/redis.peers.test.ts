@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { peer, replies } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
@@ -73,10 +73,7 @@ peerSuite(redisMissing, 'redis', () => {
       await until(() => forking.cli('INFO', 'persistence').includes('rdb_bgsave_in_progress:0'))
       const us = Number(/latest_fork_usec:(\d+)/.exec(forking.cli('INFO', 'stats'))?.[1])
       expect(us).toBeGreaterThan(0)
-      expect(await result({ fork: { warn: us / 1_000 } })).toMatchObject({
-        status: 'ok',
-        measurement: { value: us / 1_000 },
-      })
+      expectResult(await result({ fork: { warn: us / 1_000 } }), 'ok', { measurement: { value: us / 1_000 } })
       const slow = await result({ fork: { warn: us / 1_000 - 0.001, limit: us / 1_000 } })
       expect(slow.status).toBe('warning')
       expect(slow.message).toMatch(/^the last fork blocked the server for [\d.]+ .*\(warn /)
@@ -122,10 +119,7 @@ peerSuite(redisMissing, 'redis', () => {
     afterAll(() => server.cli('FLUSHALL'))
 
     test('lists, streams and sorted sets are counted and evaluated', async () => {
-      expect(await queue('list')).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        message: 'list "list", items waiting: 3 (warn 1, fail 2)',
+      expectResult(await queue('list'), 'failed (threshold): list "list", items waiting: 3 (warn 1, fail 2)', {
         measurement: { value: 3 },
       })
       expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
@@ -139,10 +133,7 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a missing key is an empty queue; one of another type is reported', async () => {
       expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
-      expect(await queue('text')).toMatchObject({
-        fault: 'data',
-        message: '"text" is not a queue: its type is "string"',
-      })
+      expectResult(await queue('text'), '(data): "text" is not a queue: its type is "string"')
     })
     test('queues are in the database of the URL', async () => {
       expect(await queue('list', {}, `${server.url}/5`)).toMatchObject({ status: 'ok', measurement: { value: 1 } })

@@ -5,6 +5,7 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import sftp from '../../../src/core/checks/kinds/sftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -188,11 +189,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     await using slow = await proxy(server.port, 150)
     const results = await run({ port: slow.port, latency: { warn: 50, limit: 120 } })
     for (const check of ['banner', 'sign-in', 'listing']) {
-      expect(checked(results, check)).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        measurement: { limit: 120 },
-      })
+      expectResult(checked(results, check), 'failed (threshold)', { measurement: { limit: 120 } })
       expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
     }
   })
