@@ -22,11 +22,6 @@ const full = process.env.SVC_PROVE === '1'
 const child = new URL('../support/program/renewing-child.ts', import.meta.url).pathname
 const locker = new URL('../support/engine/locking-child.ts', import.meta.url).pathname
 
-function folder(): string {
-  const made = temporaryFolder()
-  return made
-}
-
 type CheckContext = {
   readonly server: SignInServer
   readonly signIn: StoredSignIn
@@ -37,7 +32,7 @@ type CheckContext = {
 async function context(options: Partial<ServerOptions> = {}, env: Record<string, string> = {}): Promise<CheckContext> {
   const server = await signInServer({ dialect: 'rotating', ...options })
   onTestFinished(server.close)
-  const all = { SVC_HOME: folder(), ...env }
+  const all = { SVC_HOME: temporaryFolder(), ...env }
   const signIn: StoredSignIn = {
     server: server.url,
     user,
@@ -184,7 +179,7 @@ peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
 
 describe('the lock', () => {
   test('K4 is released by the kernel when its holder is killed', async () => {
-    const path = join(folder(), 'locks', 'a.lock')
+    const path = join(temporaryFolder(), 'locks', 'a.lock')
     const holder = fork(locker, [path], { stdio: 'inherit' })
     onTestFinished(() => void holder.kill('SIGKILL'))
     await once(holder, 'message')
@@ -200,7 +195,7 @@ describe('the lock', () => {
   })
 
   test('K4 a wait ends with its signal', async () => {
-    const path = join(folder(), 'locks', 'a.lock')
+    const path = join(temporaryFolder(), 'locks', 'a.lock')
     const lock = await acquire(path, new AbortController().signal)
     const stop = new AbortController()
     const waiting = acquire(path, stop.signal)

@@ -5,17 +5,12 @@ import { expect, test } from 'vitest'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-function temporary(): string {
-  const folder = temporaryFolder()
-  return folder
-}
-
 const node = join('node_modules', 'node')
 const binary = join(node, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 
 /** The parts of this project that the verification reads. The binary is the installed one. */
 function copied(): string {
-  const folder = temporary()
+  const folder = temporaryFolder()
   mkdirSync(join(folder, 'tools'))
   mkdirSync(join(folder, node, 'bin'), { recursive: true })
   for (const path of [join('tools', 'node-binary.json'), join(node, 'package.json'), 'package-lock.json', binary]) {
@@ -56,7 +51,7 @@ test('a Node of another version, and one that its script did not install, are re
 
 /** Runs the audit with a program named npm that prints a recorded answer. */
 function audit(answer: unknown, more: Record<string, string> = {}) {
-  const folder = temporary()
+  const folder = temporaryFolder()
   const script = `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(answer))})\n`
   writeFileSync(join(folder, 'npm'), script, { mode: 0o700 })
   const { SVC_AUDIT_OFFLINE: _, ...own } = process.env
