@@ -150,10 +150,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
       const child = spawn(
         process.execPath,
         [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(fixture) ?? [])],
-        {
-          env: home.env,
-          stdio: ['ignore', full, 'pipe'],
-        },
+        { env: home.env, stdio: ['ignore', full, 'pipe'] },
       )
       let stderr = ''
       child.stderr?.on('data', (chunk) => {

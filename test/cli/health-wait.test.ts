@@ -29,9 +29,7 @@ const healthy = http(
     StatusMessage: 'Sql is healthy',
     MonitorSummaries: [{ MonitorName: 'Sql', Status: 'Success' }],
   }),
-  {
-    'Content-Type': 'application/json',
-  },
+  { 'Content-Type': 'application/json' },
 )
 
 test.each([

@@ -123,9 +123,7 @@ describe('svc login without a keychain', () => {
     const { server, home } = await context('session')
     expect((await home.run(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.run(['whoami', '--verify', '--json'])
-    expect(JSON.parse(ran.stdout)).toMatchObject({
-      signIns: [{ user, verified: true, roles: ['Admin'] }],
-    })
+    expect(JSON.parse(ran.stdout)).toMatchObject({ signIns: [{ user, verified: true, roles: ['Admin'] }] })
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
     expect((await home.run(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])

@@ -76,11 +76,7 @@ const refusals: readonly {
       symlinkSync(join(folder, 'other'), file)
     },
   },
-  {
-    what: 'a folder in its place',
-    reason: /told-a\.jsonl/,
-    make: ({ file }) => mkdirSync(file, { mode: 0o700 }),
-  },
+  { what: 'a folder in its place', reason: /told-a\.jsonl/, make: ({ file }) => mkdirSync(file, { mode: 0o700 }) },
   {
     what: 'a folder that others may enter',
     reason: /state is accessible to other accounts \(mode 0755\)/,

@@ -31,11 +31,7 @@ const healthy: HealthCheckResponse = {
   CorrelationId: 'c1',
   FailedMonitorCount: 0,
   MonitorSummaries: monitors,
-  ExecutionMetrics: {
-    StartDateTime: new Date(1614834367089),
-    EndDateTime: new Date(1614834368323),
-    Duration: 1234,
-  },
+  ExecutionMetrics: { StartDateTime: new Date(1614834367089), EndDateTime: new Date(1614834368323), Duration: 1234 },
 }
 
 test('C1 a health check is a GET that requests uncompressed JSON, with its inputs in the query', async () => {

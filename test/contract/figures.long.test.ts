@@ -158,9 +158,7 @@ test('the answer that a client derives from a run equals, byte for byte, the one
 
   const { response } = await ask(service)
   const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql&IncludeServerStateInformation=true'
-  const plain = await fetch(url + question, {
-    headers: { 'X-Correlation-Id': 'figures', Accept: 'application/json' },
-  })
+  const plain = await fetch(url + question, { headers: { 'X-Correlation-Id': 'figures', Accept: 'application/json' } })
   expect(plain.headers.get('content-type')).toBe('application/json; charset=utf-8')
   expect(encodeJson(HealthCheckResponse, response)).toBe(await plain.text())
 })

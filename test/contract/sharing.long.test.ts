@@ -169,12 +169,7 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
     begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
     begin('Standard', 'Ftp', {
       ...elsewhere,
-      caller: {
-        kind: 'http',
-        address: '127.0.0.1',
-        loopback: true,
-        process: peerProcess({ isOwn: async () => true }),
-      },
+      caller: { kind: 'http', address: '127.0.0.1', loopback: true, process: peerProcess({ isOwn: async () => true }) },
     }),
     begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
   ]

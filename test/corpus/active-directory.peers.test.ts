@@ -60,13 +60,7 @@ const rows: readonly Row<Domain>[] = [
     expected: { state: 'healthy' },
     peers: ask(),
   },
-  {
-    fault: 'healthy over LDAPS',
-    mode: 'Standard',
-    monitor: signIn(),
-    expected: { state: 'healthy' },
-    peers: ask(),
-  },
+  { fault: 'healthy over LDAPS', mode: 'Standard', monitor: signIn(), expected: { state: 'healthy' }, peers: ask() },
   {
     fault: 'the password was changed',
     monitor: signIn({ password: { env: 'WRONG' } }),

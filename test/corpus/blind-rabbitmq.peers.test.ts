@@ -137,10 +137,4 @@ const rows: readonly Row<RabbitmqServer>[] = [
   },
 ]
 
-corpus<RabbitmqServer>({
-  server: 'RabbitMQ, blind rows',
-  env,
-  missing: rabbitmqMissing,
-  start: startRabbitmq,
-  rows,
-})
+corpus<RabbitmqServer>({ server: 'RabbitMQ, blind rows', env, missing: rabbitmqMissing, start: startRabbitmq, rows })

@@ -113,12 +113,7 @@ const bindRows: readonly Row<Zones>[] = [
     const [name = '', type = ''] = question.split(' ')
     return {
       fault: `a target without an address: ${question}`,
-      monitor: ({ good }) => ({
-        kind: 'dns',
-        query: `${name}.svc.test`,
-        type,
-        server: good.server,
-      }),
+      monitor: ({ good }) => ({ kind: 'dns', query: `${name}.svc.test`, type, server: good.server }),
       mode: 'Standard',
       expected: warns('targets', /gone\.svc\.test.*no address|no address.*gone\.svc\.test/),
       before: 'ok',

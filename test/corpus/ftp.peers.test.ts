@@ -63,11 +63,7 @@ const rows: readonly Row<Servers>[] = [
     expected: fails('sign-in', 'auth', /refused the sign-in of "\w+": "530 /),
     peers: ask,
   },
-  {
-    fault: 'an expired certificate',
-    monitor: monitor({}, 'expired'),
-    expected: fails('TLS', 'tls', /expired/),
-  },
+  { fault: 'an expired certificate', monitor: monitor({}, 'expired'), expected: fails('TLS', 'tls', /expired/) },
   {
     fault: 'a certificate for another name',
     monitor: monitor({}, 'otherHost'),

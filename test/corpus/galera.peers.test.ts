@@ -206,10 +206,7 @@ const rows: readonly Row<Pool>[] = [
     fault: 'one of three nodes is missing, and svc.yaml expects 3',
     monitor: node(0, { nodes: 3 }),
     expected: fails('nodes', 'data', /^2 nodes of the cluster are connected \(fail below 3\)/),
-    shallower: {
-      Basic: healthy,
-      Standard: fails('nodes', 'data', /^2 nodes of the cluster are connected/),
-    },
+    shallower: { Basic: healthy, Standard: fails('nodes', 'data', /^2 nodes of the cluster are connected/) },
     client: client(0, write, /^ok$/),
     before: 'healthy',
   },
@@ -222,10 +219,7 @@ const rows: readonly Row<Pool>[] = [
       return undefined
     },
     expected: fails('galera', 'data', /^not ready for queries: .*non-Primary/),
-    shallower: {
-      Basic: healthy,
-      Standard: fails('galera', 'data', /^not ready for queries/),
-    },
+    shallower: { Basic: healthy, Standard: fails('galera', 'data', /^not ready for queries/) },
     client: client(0, read, /WSREP has not yet prepared node/),
     before: 'healthy in Standard',
   },

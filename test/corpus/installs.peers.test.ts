@@ -434,11 +434,7 @@ describe('a default install', () => {
     install({
       server: `${title}, HTTPS`,
       ...web,
-      monitor: ({ tlsPort }) => ({
-        kind: 'http',
-        url: `https://127.0.0.1:${tlsPort.good}/`,
-        caFile,
-      }),
+      monitor: ({ tlsPort }) => ({ kind: 'http', url: `https://127.0.0.1:${tlsPort.good}/`, caFile }),
     })
     install({
       server: `${title}, TLS`,

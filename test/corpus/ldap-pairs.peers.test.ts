@@ -77,10 +77,7 @@ const pairRows: readonly Row<Pair>[] = [
     ),
   ),
   ...atDepths(
-    {
-      fault: 'a replica whose provider is gone',
-      ...ofReplica({ provider: 'ldap://127.0.0.1:1' }),
-    },
+    { fault: 'a replica whose provider is gone', ...ofReplica({ provider: 'ldap://127.0.0.1:1' }) },
     failsFromStandard(
       notChecked('provider', /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:1 refused the connection/),
     ),

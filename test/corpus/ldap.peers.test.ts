@@ -16,13 +16,7 @@ type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly otherHo
 
 const secure =
   (name: keyof Servers, more: object = {}) =>
-  (servers: Servers) => ({
-    kind: 'ldap',
-    url: servers[name].ldaps,
-    caFile: certificates?.caFile,
-    ...account,
-    ...more,
-  })
+  (servers: Servers) => ({ kind: 'ldap', url: servers[name].ldaps, caFile: certificates?.caFile, ...account, ...more })
 const askLdap =
   (name: keyof Servers, base = suffix) =>
   (servers: Servers): readonly PeerProgram[] => [
@@ -87,11 +81,7 @@ const rows: readonly Row<Servers>[] = [
     expected: notChecked('last change', /no contextCSN: .*this account may not read it/),
     before: 'warning, exit code 0',
   },
-  {
-    fault: 'an expired certificate',
-    monitor: secure('expired'),
-    expected: fails('connect', 'tls', /expired/),
-  },
+  { fault: 'an expired certificate', monitor: secure('expired'), expected: fails('connect', 'tls', /expired/) },
   {
     fault: 'a certificate for another name',
     monitor: secure('otherHost'),

@@ -34,11 +34,7 @@ const rows: readonly Row<Web>[] = [
     monitor: http('two', { version: { expected: '/^2\\./' } }),
     expected: fails('same version', 'data', /2\.0.*2\.1|2\.1.*2\.0/),
   },
-  {
-    fault: 'a name with 40 addresses: http',
-    monitor: http('many'),
-    expected: warns('addresses', says),
-  },
+  { fault: 'a name with 40 addresses: http', monitor: http('many'), expected: warns('addresses', says) },
   {
     fault: 'a name with 40 addresses: tcp',
     monitor: ({ port }) => ({ kind: 'tcp', host: 'many.svc.test', port }),

@@ -281,10 +281,7 @@ const rows: readonly Row<Pair>[] = [
       return async () => void (await server.query('SET GLOBAL read_only = 1'))
     },
     expected: warns('role', /^is a replica that accepts writes of clients: read_only is off/),
-    shallower: {
-      Basic: { state: 'healthy' },
-      Standard: warns('role', /^is a replica that accepts writes/),
-    },
+    shallower: { Basic: { state: 'healthy' }, Standard: warns('role', /^is a replica that accepts writes/) },
     before: 'healthy',
   },
   {
@@ -552,11 +549,7 @@ corpus<SmallDisk>({
     return small
   },
   rows: [
-    {
-      fault: 'space is free',
-      monitor: (small) => ask(small, { allowWrites: true }),
-      expected: { state: 'healthy' },
-    },
+    { fault: 'space is free', monitor: (small) => ask(small, { allowWrites: true }), expected: { state: 'healthy' } },
     {
       fault: 'the data directory is full',
       monitor: (small) => ask(small, { allowWrites: true }),

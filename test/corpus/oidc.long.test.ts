@@ -47,10 +47,7 @@ const ask =
     },
     {
       program: 'blackbox_exporter',
-      module: {
-        prober: 'http',
-        http: { preferred_ip_protocol: 'ip4', tls_config: { ca_file: certificates?.caFile } },
-      },
+      module: { prober: 'http', http: { preferred_ip_protocol: 'ip4', tls_config: { ca_file: certificates?.caFile } } },
       target: `${servers[name].issuer}/.well-known/openid-configuration`,
     },
   ]

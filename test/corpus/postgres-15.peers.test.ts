@@ -49,11 +49,7 @@ const debian = debianPostgresMissing === undefined ? `PostgreSQL ${version()}` :
 const age = ['-w', '1300000000', '-c', '1400000000']
 
 const rows: readonly Row<One>[] = [
-  {
-    fault: 'a healthy server',
-    monitor: ask({ allowWrites: true, role: 'primary' }),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy server', monitor: ask({ allowWrites: true, role: 'primary' }), expected: { state: 'healthy' } },
   {
     fault: 'an abandoned replication slot',
     monitor: ask(),

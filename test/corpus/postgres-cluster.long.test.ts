@@ -477,10 +477,7 @@ corpus<Pick<Fixture, 'primary'>>({
     inEachMode<Pick<Fixture, 'primary'>>('Advanced', {
       fault: 'a replication slot has lost WAL: its consumer is refused',
       monitor: ask('primary'),
-      client: {
-        asks: answer("SELECT pg_replication_slot_advance('replica_2', pg_current_wal_lsn())"),
-        gets: /slot/,
-      },
+      client: { asks: answer("SELECT pg_replication_slot_advance('replica_2', pg_current_wal_lsn())"), gets: /slot/ },
       plant: async ({ primary }) => {
         await primary.query("SELECT pg_create_physical_replication_slot('replica_2', true)")
         for (let n = 0; n < 4; n += 1) await primary.query(`COMMENT ON TABLE jobs IS '${n}'; SELECT pg_switch_wal()`)

@@ -211,11 +211,7 @@ const rows: readonly Row<Fixture>[] = [
     expected: { state: 'healthy' },
     peers: ({ standby }) => others(standby, 'connection'),
   },
-  {
-    fault: 'a healthy subscriber',
-    monitor: ({ subscriber }) => ask(subscriber),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy subscriber', monitor: ({ subscriber }) => ask(subscriber), expected: { state: 'healthy' } },
   {
     fault: 'the password was changed',
     monitor: ({ primary }) => ask(primary, { password: { env: 'WRONG' } }),

@@ -293,11 +293,7 @@ const says = (one: Sentinel, command: string, text: string): Promise<void> =>
   until(() => one.cli('SENTINEL', command, ...(command === 'MASTERS' ? [] : ['orders'])).includes(text))
 
 const sentinelRows: readonly Row<SentinelGroup>[] = [
-  {
-    fault: 'a healthy Sentinel',
-    monitor: sentinel({ replicas: 1 }),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy Sentinel', monitor: sentinel({ replicas: 1 }), expected: { state: 'healthy' } },
   {
     fault: 'the account may not list the primaries of a Sentinel',
     monitor: ({ sentinels: [first] }) => ({

@@ -133,11 +133,7 @@ corpus<Servers>({
     return { open, full: open, env }
   },
   rows: [
-    {
-      fault: 'healthy',
-      monitor: (servers) => monitor(onDisk(servers))(servers),
-      expected: { state: 'healthy' },
-    },
+    { fault: 'healthy', monitor: (servers) => monitor(onDisk(servers))(servers), expected: { state: 'healthy' } },
     {
       fault: 'the disk is full',
       monitor: (servers) => monitor(onDisk(servers))(servers),

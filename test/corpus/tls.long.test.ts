@@ -69,12 +69,7 @@ const ask =
   ]
 
 const tlsRows: readonly Row<Servers>[] = [
-  {
-    fault: 'healthy',
-    monitor: handshake('good'),
-    expected: { state: 'healthy' },
-    peers: ask('good'),
-  },
+  { fault: 'healthy', monitor: handshake('good'), expected: { state: 'healthy' }, peers: ask('good') },
   {
     fault: 'healthy with a pinned self-signed certificate',
     monitor: handshake('selfSigned', { caFile: undefined, fingerprint: fingerprint('selfSigned') }),

@@ -17,10 +17,7 @@ const askPage = ({ port }: WebCache): readonly PeerProgram[] => [
   { program: 'check_http', args: ['-I', '127.0.0.1', '-p', String(port), '-s', 'It works'] },
   {
     program: 'blackbox_exporter',
-    module: {
-      prober: 'http',
-      http: { preferred_ip_protocol: 'ip4', fail_if_body_not_matches_regexp: ['It works'] },
-    },
+    module: { prober: 'http', http: { preferred_ip_protocol: 'ip4', fail_if_body_not_matches_regexp: ['It works'] } },
     target: `http://127.0.0.1:${port}/`,
   },
 ]

@@ -21,19 +21,10 @@ afterAll(() => certificates?.remove())
 
 const plain =
   (path: string, more: object = {}) =>
-  ({ port }: WebServer) => ({
-    kind: 'http',
-    url: `http://127.0.0.1:${port}${path}`,
-    ...more,
-  })
+  ({ port }: WebServer) => ({ kind: 'http', url: `http://127.0.0.1:${port}${path}`, ...more })
 const secure =
   (name: keyof WebServer['tlsPort'], more: object = {}) =>
-  ({ tlsPort, caFile }: WebServer) => ({
-    kind: 'http',
-    url: `https://127.0.0.1:${tlsPort[name]}/`,
-    caFile,
-    ...more,
-  })
+  ({ tlsPort, caFile }: WebServer) => ({ kind: 'http', url: `https://127.0.0.1:${tlsPort[name]}/`, caFile, ...more })
 const askPlain =
   (path: string, ...more: string[]) =>
   ({ port }: WebServer): readonly PeerProgram[] => [

@@ -76,9 +76,7 @@ const exits: Readonly<Record<string, readonly number[]>> = {
 }
 
 /** The files that a page has its reader type, or another program write, before its lines. */
-const files: Readonly<Record<string, string>> = {
-  'deploy.sh': '#!/bin/sh\n',
-}
+const files: Readonly<Record<string, string>> = { 'deploy.sh': '#!/bin/sh\n' }
 
 const read = (page: string): string => readFileSync(join(root, page), 'utf8')
 const isShell = ({ language }: Block): boolean => language === 'sh'

@@ -117,16 +117,7 @@ for (const { server: name, kind, missing, planted, start } of drills) {
 
         writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
         const { code, seconds, ms, sentence, step } = await health()
-        records.push({
-          server: name,
-          kind,
-          fault,
-          planted: planted[fault] ?? '',
-          seconds,
-          exit: code,
-          sentence,
-          step,
-        })
+        records.push({ server: name, kind, fault, planted: planted[fault] ?? '', seconds, exit: code, sentence, step })
         expect(code).toBe(3)
         expect(ms).toBeLessThan(deadlineMs + graceMs)
         expect(sentence).toMatch(says)

@@ -50,11 +50,8 @@ types:
   const all = () =>
     bodies.flatMap(
       (body) =>
-        (
-          JSON.parse(body) as {
-            alerts: readonly { status: string; labels: Readonly<Record<string, string>> }[]
-          }
-        ).alerts,
+        (JSON.parse(body) as { alerts: readonly { status: string; labels: Readonly<Record<string, string>> }[] })
+          .alerts,
     )
   const first = await begin()
   await until(() => bodies.length > 0, waitMs)

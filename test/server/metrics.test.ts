@@ -48,11 +48,7 @@ const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = 
 })
 
 const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
-  runtime: {
-    recent: async () => runs,
-    facts: runtimeFacts({ types: ['Sql'] }),
-    ...runtime,
-  },
+  runtime: { recent: async () => runs, facts: runtimeFacts({ types: ['Sql'] }), ...runtime },
 })
 
 async function scrape(options: SiteOptions) {

@@ -77,10 +77,7 @@ const commands: Readonly<Record<string, Command>> = {
       ...['--bootstrap-admin', 'ann', '--bootstrap-password-file', at('password')],
     ],
   },
-  'the store of a command': {
-    args: (at) => ['users', 'list', '--store', at('store/svc.db')],
-    well: /No store exists/,
-  },
+  'the store of a command': { args: (at) => ['users', 'list', '--store', at('store/svc.db')], well: /No store exists/ },
   'the store of svc serve': { args: (at) => [...serve, '--store', at('store/svc.db')] },
   '--ca-file of a client': {
     args: (at) => [...basic, ...https, '--ca-file', at('ca.pem')],
@@ -94,10 +91,7 @@ const commands: Readonly<Record<string, Command>> = {
   'the CA of a store in PostgreSQL': {
     args: (at) => ['users', 'list', '--store', `${distant}&sslrootcert=${at('ca.pem')}`],
   },
-  'the file of --data @FILE': {
-    args: (at) => ['api', 'POST', '/x', ...http, '--data', `@${at('password')}`],
-    well: 6,
-  },
+  'the file of --data @FILE': { args: (at) => ['api', 'POST', '/x', ...http, '--data', `@${at('password')}`], well: 6 },
   ...Object.fromEntries(
     ['assign', 'unassign'].map((action): [string, Command] => [
       `the table of svc roles ${action} --from-file`,

@@ -108,10 +108,7 @@ peerSuite(missing, 'proposals that have run', () => {
     onTestFinished(() => vsftpd.remove())
 
     expect(await proposed(vsftpd.port)).toMatchObject([
-      {
-        entry: { kind: 'ftp', tls: 'explicit' },
-        problem: expect.stringMatching(/^TLS: .*caFile lacks a private CA/),
-      },
+      { entry: { kind: 'ftp', tls: 'explicit' }, problem: expect.stringMatching(/^TLS: .*caFile lacks a private CA/) },
     ])
   })
 

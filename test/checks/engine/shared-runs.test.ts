@@ -47,10 +47,7 @@ function harness(...serves: (string | Error)[]) {
       const id = `run ${state.runs}`
       const begunAt = performance.now()
       return new Promise<Run>((resolve, reject) => {
-        pending.push({
-          breakOff: reject,
-          finish: () => resolve(runOf(id, mode, performance.now() - begunAt)),
-        })
+        pending.push({ breakOff: reject, finish: () => resolve(runOf(id, mode, performance.now() - begunAt)) })
       })
     },
     serves.length === 0

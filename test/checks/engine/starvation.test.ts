@@ -173,10 +173,7 @@ describe.concurrent('waiting for a slot', () => {
     const { monitors } = await runMonitors(
       [made('slow', target, slow), made('second', target, second)],
       engineFixture(),
-      {
-        mode: 'Basic',
-        signal: never,
-      },
+      { mode: 'Basic', signal: never },
     )
     expect(together).toBe(false)
     expect(monitors.flatMap(({ results }) => results.map(({ status }) => status))).toEqual(['ok', 'ok'])

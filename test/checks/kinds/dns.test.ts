@@ -157,10 +157,7 @@ describe('dns answers', () => {
     )
     const caa = Buffer.concat([Buffer.from([0, 5]), Buffer.from('issueca.test')])
     await finds(
-      ask(() => ({ records: [{ type: 'CAA', data: caa }] }), {
-        type: 'CAA',
-        expect: ['0 issue ca.test'],
-      }),
+      ask(() => ({ records: [{ type: 'CAA', data: caa }] }), { type: 'CAA', expect: ['0 issue ca.test'] }),
       'expected ok',
     )
   })

@@ -34,10 +34,7 @@ import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../../support/server
 import { peerSuite } from '../../support/suite/peer.ts'
 
 type Trust = { readonly fingerprint?: readonly string[]; readonly caFile?: string; readonly servername?: string }
-type Server = {
-  readonly run: (trust: Trust) => Promise<readonly Result[]>
-  readonly stop: () => Promise<void>
-}
+type Server = { readonly run: (trust: Trust) => Promise<readonly Result[]>; readonly stop: () => Promise<void> }
 /** A server with a certificate, and the monitor of it, which signs in where its kind can. */
 type Start = (certificate: ServerCertificate, made: Certificates) => Promise<Server>
 

@@ -294,16 +294,12 @@ describe('ftp against servers that misbehave', () => {
       ]))
     test('a data connection that stays silent is reported as such', () =>
       finds(
-        run({ data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', {
-          timeoutMs: 1_500,
-        }),
+        run({ data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', { timeoutMs: 1_500 }),
         'EPSV failed (timeout): …the data connection of LIST…',
       ))
     test('a listing that the server breaks off is a protocol fault', () =>
       finds(
-        run({
-          data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')),
-        }),
+        run({ data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')) }),
         'EPSV failed (protocol): …aborted the transfer: "426 Broken off"…',
       ))
     test('a session that ends during a listing is a protocol fault', () =>
@@ -399,9 +395,7 @@ describe('ftp against servers that misbehave', () => {
       finds(run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced'), 'delete failed (data)'))
     test('the deadline during a transfer keeps earlier results and leaves nothing open', async () => {
       await finds(
-        run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', {
-          timeoutMs: 1_200,
-        }),
+        run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', { timeoutMs: 1_200 }),
         'PASV ok',
         'round trip failed (timeout)',
       )

@@ -73,9 +73,7 @@ describe('http links', () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: ['/a', '/b'], others: ['/never'] }, '/a': { ok: true }, '/b': { ok: false } })),
     )
-    const results = await look(server.origin, {
-      links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })],
-    })
+    const results = await look(server.origin, { links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })] })
     expect(server.requestLines()).toEqual(['GET /', 'GET /a', 'GET /b'])
     expect(messagesOf(results, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/a: 127\.0\.0\.1:\d+ answered 200, "application\/json"$/),
@@ -190,9 +188,7 @@ describe('http links', () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [], more: ['/1', '/2', '/2', '/3'] }, '/1': {}, '/2': {}, '/3': {} })),
     )
-    const results = await look(server.origin, {
-      links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })],
-    })
+    const results = await look(server.origin, { links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })] })
     expect(messagesOf(results, 'links').slice(-2)).toEqual([
       'ok item: none in the answer',
       'warning more: 1 more not requested (limit 2)',

@@ -13,11 +13,7 @@ import { type FtpServer, startFtpServer } from '../../support/servers/ftp-server
 import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../../support/simulated/ftp-api.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
 
-const env = {
-  API_PASSWORD: ftpApiPassword,
-  SVC_PASSWORD: password,
-  WRONG: 'not-the-password-at-all',
-}
+const env = { API_PASSWORD: ftpApiPassword, SVC_PASSWORD: password, WRONG: 'not-the-password-at-all' }
 
 const { settingsOf, run, problemOf } = stepsWith(env)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)

@@ -357,20 +357,16 @@ describe('http faults', () => {
   })
 
   test('an unsolicited answer to an upgrade is an ordinary answer', () =>
-    finds(
-      look(replies('HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'), {
-        status: ['2xx'],
-      }),
-      ['status failed', { measurement: { value: 101 } }],
-    ))
+    finds(look(replies('HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'), { status: ['2xx'] }), [
+      'status failed',
+      { measurement: { value: 101 } },
+    ]))
 })
 
 describe('http redirects', () => {
   test('by default no redirect is followed, and its target is shown without its query', async () => {
     const { connections: observation } = await expectFindings(
-      look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), {
-        status: ['200'],
-      }),
+      look(replies(answer(302, '', { Location: 'https://login.test/in?token=s3cr3t' })), { status: ['200'] }),
       ['status', 'answered 302 to https://login.test/in?token=… (expected 200)'],
     )
     expect(observation).toBe(1)

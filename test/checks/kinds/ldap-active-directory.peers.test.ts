@@ -33,10 +33,7 @@ peerSuite(sambaMissing, 'ldap with Active Directory (Samba)', () => {
       user = reader.user,
       password = reader.password,
       ...settings
-    }: Omit<Settings, 'password'> & {
-      readonly url: string
-      readonly password?: string
-    },
+    }: Omit<Settings, 'password'> & { readonly url: string; readonly password?: string },
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ) => runKind(ldap, { url, username: user, password: secret(password), ...settings }, mode, options)

@@ -236,12 +236,7 @@ sqlSuite(
           server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
             next_not_cached_value AS ids FROM orders.ids`),
       },
-      slow: {
-        sql: 'SELECT SLEEP(60)',
-        message: /^slow: ./,
-        next: /^next: (1 \(fail 1\)|not run: )/,
-        timeoutMs: 1_500,
-      },
+      slow: { sql: 'SELECT SLEEP(60)', message: /^slow: ./, next: /^next: (1 \(fail 1\)|not run: )/, timeoutMs: 1_500 },
       wide: (rows) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${rows}`,
       powers: [grants('SUPER'), grants('FILE')],
     },

@@ -175,10 +175,7 @@ type Key = { readonly jwk: JWK; readonly key: KeyObject }
 const pair = async (
   made: { readonly publicKey: KeyObject; readonly privateKey: KeyObject },
   more: JWK,
-): Promise<Key> => ({
-  jwk: { ...(await exportJWK(made.publicKey)), ...more },
-  key: made.privateKey,
-})
+): Promise<Key> => ({ jwk: { ...(await exportJWK(made.publicKey)), ...more }, key: made.privateKey })
 const ec = (kid: string): Promise<Key> =>
   pair(generateKeyPairSync('ec', { namedCurve: 'P-256' }), { kid, use: 'sig', alg: 'ES256' })
 

@@ -142,10 +142,7 @@ sqlSuite(
         ),
       sleeper: 'svc-health',
       ownLimit: { running: () => sessions("state <> 'idle'") },
-      identity: {
-        sql: "SELECT current_setting('application_name') AS name",
-        shows: '[{"name":"svc-health"}]',
-      },
+      identity: { sql: "SELECT current_setting('application_name') AS name", shows: '[{"name":"svc-health"}]' },
       privileges: {
         account: 'limited',
         kind: postgres,
@@ -188,9 +185,7 @@ sqlSuite(
               postgres,
               { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
               'Basic',
-              {
-                resolve: async () => ['127.0.0.1'],
-              },
+              { resolve: async () => ['127.0.0.1'] },
             )
             expect(checked(result, 'connect').status).toBe('failed')
             expect(far.input()).not.toContain('SSL')
@@ -283,9 +278,7 @@ sqlSuite(
         delete process.env.PGSSLMODE
       })
 
-      const { message, fault } = await one('connect', {
-        password: secret('wrong'),
-      })
+      const { message, fault } = await one('connect', { password: secret('wrong') })
       expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
       const none = await runKind(postgres, { url: server.url('monitor') })
       expect(checked(none, 'connect')).toMatchObject({
@@ -441,10 +434,7 @@ sqlSuite(
       const results = await run({}, 'Standard')
       expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
         { status: 'ok' },
-        {
-          status: 'warning',
-          message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
-        },
+        { status: 'warning', message: expect.stringMatching(/^the password of "stranger", which has 1 session open/) },
       ])
     })
 

@@ -155,14 +155,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       }
       return evaluateExpiry(
         'expiry',
-        {
-          ...observation,
-          certificates: [own],
-          hostError: undefined,
-          pin: undefined,
-          trustedBy: 'caFile' as const,
-          at,
-        },
+        { ...observation, certificates: [own], hostError: undefined, pin: undefined, trustedBy: 'caFile' as const, at },
         threshold,
       ).status
     }
