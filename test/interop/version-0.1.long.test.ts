@@ -13,7 +13,6 @@ type Version = '0.1' | 'this version'
 type Server = Version | '0.1 without types'
 
 suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
-  /** Callbacks that remove or end what a test leaves, in reverse order. */
   let built: ReturnType<typeof buildVersion01>
   /** Reports more busy connections than should be: what Sql warns of. */
   let pool: Peer
@@ -48,6 +47,7 @@ types:
     await pool?.close()
     built?.remove()
   })
+
   /** A home of 0.1, or of this version. */
   const home = (which: Version): Home => {
     const made = which === '0.1' ? svcHome(built.program) : svcHome()

@@ -201,19 +201,14 @@ const acceptedAt = fc.constantFrom(
   ),
 )
 const acceptedQuestion = acceptedAt.chain(({ paths, key, body }) =>
-  fc
-    .constantFrom(...paths)
-    .map(
-      (path): Question => ({
-        method: 'POST',
-        target: path.replace('{provider}', 'credentials').replace('{Name}', 'agent-1'),
-        headers: [
-          ['Host', 'localhost'],
-          ...(key === undefined ? [] : [['Authorization', `Bearer {{${key}}}`] as const]),
-        ],
-        body: { type: 'application/json', bytes: JSON.stringify(body), chunked: false },
-      }),
-    ),
+  fc.constantFrom(...paths).map(
+    (path): Question => ({
+      method: 'POST',
+      target: path.replace('{provider}', 'credentials').replace('{Name}', 'agent-1'),
+      headers: [['Host', 'localhost'], ...(key === undefined ? [] : [['Authorization', `Bearer {{${key}}}`] as const])],
+      body: { type: 'application/json', bytes: JSON.stringify(body), chunked: false },
+    }),
+  ),
 )
 
 const anyQuestion: fc.Arbitrary<Question> = fc.constantFrom(...places).chain(({ path, verb, operation }) => {
