@@ -27,9 +27,7 @@ beforeAll(async () => {
 `
   writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
 })
-afterAll(() => {
-  listener.close()
-})
+afterAll(() => listener.close())
 
 describe('an entry of svc.yaml with a mistake', () => {
   test('leaves the others in the list of what would run, with the mistake on standard error', async () => {

@@ -235,9 +235,7 @@ describe('svc health --failed', () => {
     const yaml = `types:\n  App: {host: false, monitors: [${[...monitors, closed, behind].join(', ')}]}\n`
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   })
-  afterAll(async () => {
-    await server[Symbol.asyncDispose]()
-  })
+  afterAll(() => server[Symbol.asyncDispose]())
   const run = (args: readonly string[], columns?: number) =>
     home.run(['health', '-m', 'Basic', ...args], columns === undefined ? {} : { columns })
 

@@ -44,9 +44,7 @@ describe('the nodes of a PostgreSQL store', () => {
     await store.setClock(noon + 12_000)
     for (const one of [a, c]) await renewed(nodes, one, 'machine')
   })
-  afterAll(async () => {
-    await store.close()
-  })
+  afterAll(() => store.close())
 
   const svc = async (...args: readonly string[]) => await home.run(args, { env: { SVC_STORE: store.url } })
 

@@ -26,9 +26,7 @@ beforeAll(async () => {
   site = await startSite({ service })
   server = ['--server', `http://127.0.0.1:${site.port}`]
 })
-afterAll(async () => {
-  await site.server.stop()
-})
+afterAll(() => site.server.stop())
 
 test('W4 svc nodes shows a line for each node, and names in its first line the one that runs the network monitors', async () => {
   const { code, stdout } = await home.run(['nodes', ...server], { columns: 100 })

@@ -17,9 +17,7 @@ beforeAll(async () => {
   asking = { session, call: localCall(new AbortController().signal), dryRun: false, reason: 'why not' }
   await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
 })
-afterAll(async () => {
-  await session[Symbol.asyncDispose]()
-})
+afterAll(() => session[Symbol.asyncDispose]())
 
 let count = 0
 async function user(roles: readonly string[], permissions: readonly string[] = []): Promise<string> {

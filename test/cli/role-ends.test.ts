@@ -72,9 +72,7 @@ describe('role commands with ends', () => {
     await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
     session = await openSession({ local: true }, capturedIo({ env: { SVC_HOME: home.folder } }).io)
   })
-  afterAll(async () => {
-    await session[Symbol.asyncDispose]()
-  })
+  afterAll(() => session[Symbol.asyncDispose]())
   const add = (name: string, ...more: readonly string[]) => home.run(['users', 'add', name, '--no-password', ...more])
   const screenOf = async (name: string) => (await home.run(['roles', 'show', name], { columns: 200 })).stdout
   const run = (line: string) => home.run(line.split(' '), { columns: 200 })

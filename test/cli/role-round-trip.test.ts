@@ -14,9 +14,7 @@ beforeEach(async () => {
   const ran = await home.run([...args, '--insecure-storage'], { stdin: password })
   expect(ran).toMatchObject({ code: 0 })
 })
-afterEach(async () => {
-  await accounts.close()
-})
+afterEach(() => accounts.close())
 const profilesPath = () => join(home.folder, 'config.json')
 type Profiles = { readonly profiles: Record<string, Record<string, unknown>> }
 const profiles = (): Profiles => JSON.parse(readFileSync(profilesPath(), 'utf8')) as Profiles

@@ -16,9 +16,7 @@ beforeEach(async () => {
   store = join(folder, 'store', 'svc.db')
   node = await startNode({ store })
 }, 60_000)
-afterEach(async () => {
-  await node.stop()
-})
+afterEach(() => node.stop())
 
 type Ran = { readonly code: number; readonly stderr: string }
 /** Another svc, on the same store. */

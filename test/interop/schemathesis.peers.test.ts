@@ -63,9 +63,7 @@ peerSuite(missing, 'schemathesis at svc serve', () => {
     token = String(signedIn.json['BearerToken'])
     writeFileSync(join(folder, 'settings.toml'), settings)
   })
-  afterAll(async () => {
-    await served.close()
-  })
+  afterAll(() => served.close())
 
   /** Runs Schemathesis, which exits with 1 when it finds anything. */
   const run = (document: string, options: readonly string[]): Promise<{ code: number; output: string }> =>

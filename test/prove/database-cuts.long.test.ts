@@ -43,9 +43,7 @@ let server: PostgresServer
 beforeAll(async () => {
   server = await startPostgres(['max_connections=200'])
 })
-afterAll(async () => {
-  await server?.remove()
-})
+afterAll(() => server?.remove())
 
 const coreOf = (store: string) =>
   openCore({

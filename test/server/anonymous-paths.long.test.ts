@@ -62,9 +62,7 @@ beforeAll(async () => {
   const { types } = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
   site = await startAccounts({}, undefined, undefined, types)
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 /** By the table of who may do what, which has every operation, page and verb. */
 const targetsThat = (isAnonymous: boolean): readonly Target[] =>

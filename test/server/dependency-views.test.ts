@@ -49,9 +49,7 @@ beforeAll(async () => {
   ofApp = (await site.admin.keys.create({ name: 'app', userName: 'application' }, by)).secret
   ofAll = (await site.admin.keys.create({ name: 'all', userName: 'everything' }, by)).secret
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 const formats = ['json', 'xml', 'csv', 'jsv', 'html', ...Object.keys(reports)]
 const types = ['App', 'Ftp'] as const

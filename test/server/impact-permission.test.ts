@@ -31,9 +31,7 @@ beforeAll(async () => {
   for (const [userName, grants] of Object.entries(users))
     await site.admin.users.add({ userName, password, ...grants }, by)
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 let number = 0
 async function impact(userName: string | undefined, monitor?: string) {

@@ -35,9 +35,7 @@ beforeAll(async () => {
   }
   keys.set('Ann', (await site.signIn()).BearerToken)
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 const request = async (who: string | undefined, method: 'GET' | 'POST', path: string, body?: object) => {
   const key = who === undefined ? undefined : keys.get(who)

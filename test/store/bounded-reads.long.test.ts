@@ -76,9 +76,7 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     await fill(backend, store)
     writeFileSync(join(home, 'password'), 'violet-harbour-42\n')
   }, 120_000)
-  afterAll(async () => {
-    await backend.stop()
-  })
+  afterAll(() => backend.stop())
 
   const rowsFile = () => join(home, 'rows')
   const env = () => ({

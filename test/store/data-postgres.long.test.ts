@@ -28,9 +28,7 @@ const folder = temporaryFolder()
 beforeAll(async () => {
   server = await startPostgres(['max_connections=40'])
 })
-afterAll(async () => {
-  await server.remove()
-})
+afterAll(() => server.remove())
 async function open(store: string, env: Readonly<Record<string, string>> = {}): Promise<Data> {
   const data = await openData({ store, create: true, env })
   onTestFinished(() => data.close())

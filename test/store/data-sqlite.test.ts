@@ -17,9 +17,7 @@ beforeEach(async () => {
   store = join(folder, 'home', 'svc.db')
   data = await openData({ store, create: true })
 })
-afterEach(async () => {
-  await data.close()
-})
+afterEach(() => data.close())
 const holding = (): DatabaseSync => {
   const holder = new DatabaseSync(store)
   holder.exec('BEGIN IMMEDIATE')

@@ -21,9 +21,7 @@ let provider: OpenIdServer
 beforeAll(async () => {
   provider = await startOpenId()
 })
-afterAll(async () => {
-  await provider.close()
-})
+afterAll(() => provider.close())
 
 const settings = (more: Partial<OpenIdSettings> = {}): OpenIdSettings => ({
   name: 'corp',

@@ -41,9 +41,7 @@ beforeEach(async () => {
   // Nothing but accounts is asked of it.
   service = localService({ accounts } as Parameters<typeof localService>[0])
 })
-afterEach(async () => {
-  await data.close()
-})
+afterEach(() => data.close())
 
 const over = (credential?: Credential, more: Partial<Call> = {}): Call => from('192.0.2.1', { credential, ...more })
 const here: Call = { ...over(), caller: { kind: 'local', account: 'alice' } }

@@ -46,9 +46,7 @@ peerSuite(missing, 'a machine with real servers on it', () => {
     ])
     certificates.remove()
   }, 120_000)
-  afterAll(async () => {
-    await Promise.all([postgres, mariadb, redis, guarded, nginx, vsftpd, slapd].map((one) => one.remove()))
-  })
+  afterAll(() => Promise.all([postgres, mariadb, redis, guarded, nginx, vsftpd, slapd].map((one) => one.remove())))
   const ports = (): readonly number[] => [
     postgres.port,
     mariadb.port,

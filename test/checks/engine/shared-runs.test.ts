@@ -7,9 +7,7 @@ import { type Run, type SharedCall, SharedRuns } from '../../../src/core/checks/
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
-afterEach(() => {
-  vi.useRealTimers()
-})
+afterEach(() => vi.useRealTimers())
 
 /**
  * Simulated: runs that end when the test says so, and a clock that it moves. `serves`: the ids of the next answers that need no

@@ -32,9 +32,7 @@ beforeEach(() => {
   storePath = join(folder, `store-${stores}.db`)
   requests = []
 })
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done))))
-})
+afterEach(() => Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done)))))
 afterAll(async () => {
   const gone = new Promise((resolve) => other.once('exit', resolve))
   other.kill('SIGKILL')

@@ -13,9 +13,7 @@ let site: Accounts
 beforeAll(async () => {
   site = await startAccounts()
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 test.each(['MakePropertiesOptional=False&AddImplicitVersion=3', 'GlobalNamespace=api.types&AddResponseStatus=True'])(
   'R6 TypeScript and its declarations compile under tsc --strict with %s',

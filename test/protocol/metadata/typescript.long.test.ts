@@ -19,9 +19,7 @@ beforeAll(async () => {
   text = (await ask(site.port, '/types/typescript')).text
   writeFileSync(dtos, text)
 })
-afterAll(async () => {
-  await site.close()
-})
+afterAll(() => site.close())
 
 async function run(args: readonly string[]): Promise<{ code: number | null; out: string }> {
   const child = spawn(process.execPath, args, { cwd: folder, timeout: farMs })

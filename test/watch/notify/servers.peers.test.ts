@@ -88,9 +88,7 @@ peerSuite(ircRelayMissing, 'a program for webhooks of Alertmanager (alertmanager
   beforeAll(async () => {
     irc = await startIrcRelay()
   })
-  afterAll(async () => {
-    await irc?.remove()
-  })
+  afterAll(() => irc?.remove())
 
   test('M3 writes each alert of a message, and its end, to the channel', async () => {
     const { receiver } = await opened(`{name: chat, webhook: {url: "${irc.url}"}}`)
