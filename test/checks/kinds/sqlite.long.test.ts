@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withoutSqliteWarning } from '../../../src/core/base/lazy.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { storeApplicationId } from '../../../src/core/checks/kinds/sqlite/file.ts'
@@ -232,16 +232,16 @@ describe('what cannot be cancelled runs in a child', () => {
     renameSync(`${path}-wal`, `${path}-kept`)
     // A link to itself cannot be followed.
     symlinkSync(`${path}-wal`, `${path}-wal`)
-    onTestFinished(() => {
+    try {
+      const file = { path, database, openMs: 0 }
+      await expect(
+        wal.observe(file, { ownStore: false, walSize: {} }, { files, now: () => 0 } as never) as Promise<unknown>,
+      ).rejects.toMatchObject({ cause: { code: 'ELOOP' } })
+    } finally {
       rmSync(`${path}-wal`)
       renameSync(`${path}-kept`, `${path}-wal`)
       database.close()
-    })
-
-    const file = { path, database, openMs: 0 }
-    await expect(
-      wal.observe(file, { ownStore: false, walSize: {} }, { files, now: () => 0 } as never) as Promise<unknown>,
-    ).rejects.toMatchObject({ cause: { code: 'ELOOP' } })
+    }
   })
 })
 
