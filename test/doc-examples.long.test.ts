@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { exampleProblems } from '../tools/doc-examples.ts'
 import { temporaryFolder } from './support/suite/temporary-folder.ts'
 
@@ -13,8 +13,6 @@ const fileWith = (folder: string, name: string, example: string, fence = '```ts'
 
 test('an @example that does not compile, or whose value differs, is reported with its place', async () => {
   const folder = temporaryFolder()
-  onTestFinished(() => {})
-
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   const right = fileWith(folder, 'right.ts', 'double(2) // 4')
   const otherValue = fileWith(folder, 'value.ts', 'double(2) // 5')

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type AccountFiles, makeFolder, othersMayWrite } from '../../src/core/base/own-files.ts'
 import { files as configured } from '../support/engine/files.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
@@ -26,8 +26,6 @@ test('a file or a broken link at the path makes it throw', () => {
 test.runIf(existsSync('/proc/self'))('a home that cannot be created ends in an error, not in a hang', async () => {
   expect(() => makeFolder('/proc/nope/x')).toThrow(/ENOENT/)
   const home = temporaryHome()
-  onTestFinished(() => {})
-
   const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_COMPILE_CACHE: '' }
   const version = await home.svc(['version'], { env })
   expect(version.code).toBe(0)
@@ -76,8 +74,6 @@ test.each<[why: string, stats: typeof alice, files: AccountFiles]>([
 test('everyone may read a file if its mode and those of all folders above it allow that', async () => {
   const exposure = async (path: string) => await configured('exposure', { path })
   const open = temporaryFolder()
-  onTestFinished(() => {})
-
   chmodSync(open, 0o755)
   const file = join(open, 'secret')
   writeFileSync(file, 'x')

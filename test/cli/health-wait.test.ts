@@ -39,8 +39,6 @@ test.each([
   [['--cached'], false],
 ])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
   const home = temporaryHome()
-  onTestFinished(() => {})
-
   await using server = await peer(replies(healthy))
   const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
   expect(ran.code).toBe(0)

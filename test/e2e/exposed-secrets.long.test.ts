@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { cert, key } from '../server/certificate.ts'
 import { startServe } from '../support/program/serve-command.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
@@ -14,8 +14,6 @@ test.skipIf(process.platform === 'win32')(
     const home = temporaryHome()
     // The home itself is closed to others, as usual. Its folder of secrets is open here.
     chmodSync(home.folder, 0o755)
-    onTestFinished(() => {})
-
     const folder = join(home.folder, 'secrets')
     mkdirSync(folder)
     chmodSync(folder, 0o755)

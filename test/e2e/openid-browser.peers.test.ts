@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid/chromium.ts'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
 import { startServe } from '../support/program/serve-command.ts'
@@ -51,8 +51,6 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
 
   test('A13 svc login opens Chromium, and receives the answer of its user', async () => {
     const terminal = temporaryHome()
-    onTestFinished(() => {})
-
     const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
     const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage']
     const ran = await terminal.svc(args, { env: { BROWSER } })
@@ -63,8 +61,6 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
 
   test('A13 svc login --no-browser prints a code, which Chromium approves', async () => {
     const terminal = temporaryHome()
-    onTestFinished(() => {})
-
     const context = await browser.newContext()
     const page = await context.newPage()
     let approved: Promise<void> | undefined

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
@@ -28,8 +28,6 @@ test('W9 SIGHUP does not end a server that was not started on a terminal: waitin
 
 test('W9 SIGHUP stops a server that was started on a terminal, as SIGTERM does', async () => {
   const home = temporaryHome()
-  onTestFinished(() => {})
-
   const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
     screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
   )

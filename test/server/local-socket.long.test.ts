@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
@@ -21,8 +21,6 @@ suiteWith(missing, 'serve.socket of the built program', () => {
       return await text(response)
     }
     const figures = 'svc_build_info'
-    onTestFinished(() => {})
-
     {
       await using killed = await startServeProcess(yaml)
       expect(await metrics()).toContain(figures)

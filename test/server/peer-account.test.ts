@@ -193,8 +193,6 @@ test('S8 one search at a time serves all connections that wait, and begins after
 test('S8 S11 a connection is found behind all that the kernel keeps in TIME_WAIT, and not further down than 64 MiB', async () => {
   const folder = temporaryFolder()
   const other = `${line(0, '0100007F:A1B3 0200007F:1F90', another)}\n`
-  onTestFinished(() => {})
-
   const accountBehind = async (sockets: number): Promise<number | undefined> => {
     const file = join(folder, 'tcp')
     writeFileSync(file, '  sl  local_address …\n')

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
 import { commands } from '../../src/registry.ts'
 import type { Home } from '../support/program/svc.ts'
@@ -194,8 +194,6 @@ describe('O8 an Admin for a time', () => {
 
   test('O8 no command creates users, passwords, keys or links at a server', async () => {
     const home: Home = temporaryHome()
-    onTestFinished(() => {})
-
     const tim = await site.signIn({ UserName: 'Tim' })
     const before = rights()
     const at = ['--server', `http://127.0.0.1:${site.port}`]

@@ -1,6 +1,6 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Home, svcHome } from '../../support/program/svc.ts'
 import { temporaryHome } from '../../support/program/temporary-home.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
@@ -59,8 +59,6 @@ test('H11 svc health, run twice, signs in once with a rotated password, and at o
 test('the folder of the state is made with the first refusal, and not before', async () => {
   const folder = temporaryFolder()
   const home = svcHome(undefined, folder)
-  onTestFinished(() => {})
-
   await home.svc(['health', '-t', 'App', '-m', 'Basic'])
   expect(home.files().filter((name) => name.startsWith('state'))).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { matchesGlob } from '../../../src/core/base/system/files.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import fileAge, { age as ageCheck, backlog } from '../../../src/core/checks/kinds/file-age.ts'
@@ -100,8 +100,6 @@ describe('a folder with a backlog', () => {
   })
   test('counts a link as its target, and ignores a broken one', async () => {
     const outside = temporaryFolder()
-    onTestFinished(() => {})
-
     const target = join(outside, 'job')
     writeFileSync(target, 'x')
     utimesSync(target, new Date(0), new Date(0))
