@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { getActiveResourcesInfo } from 'node:process'
 import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { homeOf } from '../../src/cli/io/process.ts'
 import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
@@ -11,7 +11,6 @@ import { commandLines } from './command-lines.ts'
 
 const home = temporaryHome()
 const other = temporaryHome()
-afterAll(() => {})
 
 /** The traces that a command line could leave in its process. */
 const traces = () => ({

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { commands } from '../../src/registry.ts'
 import type { Home, Ran } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
@@ -90,7 +90,6 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
 
 const inside = temporaryHome()
 const outside = temporaryHome()
-afterAll(() => {})
 
 /** Removes the differences between any two runs of one command: the folder, times, and random values. */
 function comparable(home: Home, { code, stdout, stderr }: Ran): object {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { type ServeProcess, startServe } from '../support/program/serve-child.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
@@ -30,7 +30,6 @@ afterEach(async () => {
   for (const reader of readers.splice(0)) reader.kill('SIGKILL')
   for (const serve of running.splice(0)) await serve.remove()
 })
-afterAll(() => {})
 
 async function serving(options: Parameters<typeof startServe>[0]): Promise<ServeProcess> {
   const serve = await startServe(options)
