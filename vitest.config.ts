@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { farMs } from './test/support/suite/until.ts'
 import { tiers, waiting } from './test/tiers.ts'
 
-/** Seconds by file. What is not there takes less than three. */
+/** Seconds by file. What is not there takes less than three, or ten in the slow tier. */
 const longest = JSON.parse(readFileSync(new URL('test/longest.json', import.meta.url), 'utf8')) as Readonly<
   Record<string, number>
 >

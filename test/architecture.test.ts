@@ -83,13 +83,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     nodes: ['schedule', 'states', 'outbox'],
   },
   accounts: { auth: [], roles: [], heartbeats: [] },
-  server: {
-    '.': [],
-    pages: ['.'],
-    handle: ['.', 'pages'],
-    start: ['.', 'handle'],
-    index: ['.', 'start'],
-  },
+  server: { '.': [], pages: ['.'], handle: ['.', 'pages'], start: ['.', 'handle'], index: ['.', 'start'] },
   store: {
     // The chain of seals is arithmetic over lines, and knows no store.
     audit: [],

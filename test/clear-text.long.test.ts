@@ -101,11 +101,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
       // On loopback, connections that are idle make room.
       const own = { view: 'full', signIn: 401, connections: most + 8 }
       const stranger = { view: 'brief', signIn: 429, connections: most }
-      expect(answer?.callers).toEqual({
-        '127.0.0.1': own,
-        [linkLocal4]: stranger,
-        [linkLocal6]: stranger,
-      })
+      expect(answer?.callers).toEqual({ '127.0.0.1': own, [linkLocal4]: stranger, [linkLocal6]: stranger })
     })
 
     test('P6 serve does not listen at a loopback name that resolves elsewhere', () => {

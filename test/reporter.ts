@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Files that take at least so many seconds are begun first. */
-const leastSeconds = 3
+/** Files that take at least so many seconds are begun first: of those of the slow tier, nobody waits for a short one. */
+const leastSecondsOf = (file: string): number => (/\.(?:long|peers)\.test\.ts$/.test(file) ? 10 : 3)
 
 /**
  * Ends the run with one plain line that any CI can read. With SVC_TEST_LONGEST=1 it also writes to longest.json which of
@@ -35,7 +35,7 @@ function writeDurations(modules: readonly TestModule[]): void {
   const page = new URL('./longest.json', import.meta.url)
   const seconds = new Map(Object.entries(JSON.parse(readFileSync(page, 'utf8')) as Readonly<Record<string, number>>))
   for (const module of modules) seconds.set(module.relativeModuleId, Math.round(module.diagnostic().duration / 1_000))
-  const rows = [...seconds].filter(([file, took]) => took >= leastSeconds && existsSync(file))
+  const rows = [...seconds].filter(([file, took]) => took >= leastSecondsOf(file) && existsSync(file))
   const sorted = rows.toSorted(([, one], [, other]) => other - one)
   writeFileSync(page, `${JSON.stringify(Object.fromEntries(sorted), undefined, 2)}\n`)
 }

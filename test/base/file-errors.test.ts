@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { fileMeaning, fileProblem } from '../../src/core/base/file-errors.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-errors-'))
+const folder = temporaryFolder()
 writeFileSync(join(folder, 'file'), '')
 mkdirSync(join(folder, 'folder'))
 symlinkSync('loop', join(folder, 'loop'))
-afterAll(() => rmSync(folder, { recursive: true }))
 const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => expect.fail('no error'),

@@ -103,13 +103,7 @@ describe('loopback', () => {
 })
 
 describe('the address of the connection decides whether a credential goes in clear text', () => {
-  const target = (ip: string) => ({
-    ip,
-    port: 389,
-    address: ip,
-    signal: new AbortController().signal,
-    step: () => {},
-  })
+  const target = (ip: string) => ({ ip, port: 389, address: ip, signal: new AbortController().signal, step: () => {} })
   const ldap = withDefaults(connectSettings, { url: 'ldap://directory.test' })
   const database = {
     host: 'db',

@@ -1,13 +1,12 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type AccountFiles, makeFolder, othersMayWrite } from '../../src/core/base/own-files.ts'
 import { files as configured } from '../support/engine/files.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
-afterAll(() => rmSync(base, { recursive: true }))
+const base = temporaryFolder()
 
 test('a folder is created with its parents, for this account alone', () => {
   makeFolder(join(base, 'a', 'b', 'c'))
@@ -26,17 +25,13 @@ test('a file or a broken link at the path makes it throw', () => {
 
 test.runIf(existsSync('/proc/self'))('a home that cannot be created ends in an error, not in a hang', async () => {
   expect(() => makeFolder('/proc/nope/x')).toThrow(/ENOENT/)
-  const home = svcHome()
-  try {
-    const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_COMPILE_CACHE: '' }
-    const version = await home.svc(['version'], { env })
-    expect(version.code).toBe(0)
-    const added = await home.svc(['users', 'add', 'ann', '--password-stdin'], { env, stdin: 'correct horse 7\n' })
-    expect(added.code).not.toBe(0)
-    expect(added.stderr).toContain('/proc/nope')
-  } finally {
-    home.remove()
-  }
+  const home = temporaryHome()
+  const env = { HOME: '/proc/nope', SVC_HOME: '/proc/nope', NODE_COMPILE_CACHE: '' }
+  const version = await home.svc(['version'], { env })
+  expect(version.code).toBe(0)
+  const added = await home.svc(['users', 'add', 'ann', '--password-stdin'], { env, stdin: 'correct horse 7\n' })
+  expect(added.code).not.toBe(0)
+  expect(added.stderr).toContain('/proc/nope')
 })
 
 const passwd =
@@ -78,32 +73,28 @@ test.each<[why: string, stats: typeof alice, files: AccountFiles]>([
 
 test('everyone may read a file if its mode and those of all folders above it allow that', async () => {
   const exposure = async (path: string) => await configured('exposure', { path })
-  const open = mkdtempSync(join(tmpdir(), 'svc-open-'))
-  try {
-    chmodSync(open, 0o755)
-    const file = join(open, 'secret')
-    writeFileSync(file, 'x')
-    const link = join(open, 'link')
-    symlinkSync(file, link)
-    for (const [mode, expected] of [
-      [0o644, 'readable by everyone'],
-      [0o640, 'private'],
-      [0o600, 'private'],
-    ] as const) {
-      chmodSync(file, mode)
-      expect([await exposure(file), await exposure(link)]).toEqual([expected, expected])
-    }
-    chmodSync(file, 0o644)
-    const inner = join(open, 'inner')
-    mkdirSync(inner)
-    writeFileSync(join(inner, 'secret'), 'x', { mode: 0o644 })
-    chmodSync(join(inner, 'secret'), 0o644)
-    chmodSync(inner, 0o755)
-    expect(await exposure(join(inner, 'secret'))).toBe('readable by everyone')
-    chmodSync(inner, 0o750)
-    expect(await exposure(join(inner, 'secret'))).toBe('private')
-    expect(await exposure(join(open, 'missing'))).toBe('missing')
-  } finally {
-    rmSync(open, { recursive: true })
+  const open = temporaryFolder()
+  chmodSync(open, 0o755)
+  const file = join(open, 'secret')
+  writeFileSync(file, 'x')
+  const link = join(open, 'link')
+  symlinkSync(file, link)
+  for (const [mode, expected] of [
+    [0o644, 'readable by everyone'],
+    [0o640, 'private'],
+    [0o600, 'private'],
+  ] as const) {
+    chmodSync(file, mode)
+    expect([await exposure(file), await exposure(link)]).toEqual([expected, expected])
   }
+  chmodSync(file, 0o644)
+  const inner = join(open, 'inner')
+  mkdirSync(inner)
+  writeFileSync(join(inner, 'secret'), 'x', { mode: 0o644 })
+  chmodSync(join(inner, 'secret'), 0o644)
+  chmodSync(inner, 0o755)
+  expect(await exposure(join(inner, 'secret'))).toBe('readable by everyone')
+  chmodSync(inner, 0o750)
+  expect(await exposure(join(inner, 'secret'))).toBe('private')
+  expect(await exposure(join(open, 'missing'))).toBe('missing')
 })

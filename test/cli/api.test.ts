@@ -4,21 +4,12 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { commandsIn, harmless } from '../support/hostile/runners.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
-function home(): Home {
-  const made = svcHome()
-  ends.push(made.remove)
-  return made
-}
 
 type RecordedRequest = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
 type Reply = (asked: RecordedRequest, response: ServerResponse) => void
@@ -34,7 +25,7 @@ async function serverThat(reply: Reply) {
     reply(one, response)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  ends.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections()
     server.close()
     await once(server, 'close')
@@ -68,7 +59,7 @@ describe('svc api', () => {
     const server = await serverThat((_, response) => {
       response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(hostile)
     })
-    const got = await bytesOf(home(), ['api', 'GET', '/blob', '--server', server.url])
+    const got = await bytesOf(temporaryHome(), ['api', 'GET', '/blob', '--server', server.url])
     expect(got.equals(hostile)).toBe(true)
   })
 
@@ -80,7 +71,7 @@ describe('svc api', () => {
       response.writeHead(200, { 'content-type': 'text/plain', 'x-text': harmless }).end(body)
     })
     const get = (path: string, more: Parameters<Home['run']>[1] = {}, ...flags: readonly string[]) =>
-      home().run(['api', 'GET', path, '--server', server.url, ...flags], more)
+      temporaryHome().run(['api', 'GET', path, '--server', server.url, ...flags], more)
     const text = await get('/text', {}, '--include')
     expect(text.stdout).toContain('hello')
     expect(commandsIn(text.stdout)).toEqual([])
@@ -96,7 +87,7 @@ describe('svc api', () => {
 
   test('C1 it requests JSON, sends JSON and always sends a length', async () => {
     const server = await serverThat(fine)
-    const at = home()
+    const at = temporaryHome()
     writeFileSync(join(at.folder, 'body.bin'), Buffer.from([0, 1, 0xff]))
     const api = (args: readonly string[], stdin = '') =>
       at.run(['api', ...args, '--server', `${server.url}/ops/`], { stdin })
@@ -146,7 +137,7 @@ describe('svc api', () => {
     [503, '{"Status":"Failure"}', 8, /is unavailable \(503\)/],
   ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, text) => {
     const server = await serverThat(answering(status, body))
-    const ran = await home().run(['api', 'GET', '/x', '--server', server.url])
+    const ran = await temporaryHome().run(['api', 'GET', '/x', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([code, body])
     expect(ran.stderr).toMatch(text)
   })
@@ -154,8 +145,8 @@ describe('svc api', () => {
   test('K5 it presents the sign-in of its server, renews it once and repeats the request', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const elsewhere = await serverThat(fine)
-    const at = home()
-    ends.push(server.close)
+    const at = temporaryHome()
+    onTestFinished(server.close)
     const login = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
     expect((await at.run(login, { stdin: password })).code).toBe(0)
     server.expire()
@@ -171,8 +162,8 @@ describe('svc api', () => {
 
   test('C5 a wrong password in a body is sent once and renews nothing', async () => {
     const server = await signInServer({ dialect: 'rotating' })
-    const at = home()
-    ends.push(server.close)
+    const at = temporaryHome()
+    onTestFinished(server.close)
     await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
@@ -187,8 +178,8 @@ describe('svc api', () => {
 
   test('C5 a sign-in that can no longer be renewed: the 401 on stdout, the remedy on stderr', async () => {
     const server = await signInServer({ dialect: 'rotating' })
-    const at = home()
-    ends.push(server.close)
+    const at = temporaryHome()
+    onTestFinished(server.close)
     await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
@@ -231,7 +222,7 @@ describe('svc api', () => {
     [['POST', '/x', '-H', 'nothing'], 'invalid --header'],
   ])('K5 refused with exit 2 before anything is sent: %j', async (args, text) => {
     const server = await serverThat(fine)
-    const ran = await home().run(['api', ...args], { env: { SVC_SERVER: server.url } })
+    const ran = await temporaryHome().run(['api', ...args], { env: { SVC_SERVER: server.url } })
     expect(ran.code).toBe(2)
     expect(ran.stderr).toContain(text)
     expect(ran.stderr).not.toContain('abc123secret')
@@ -242,7 +233,7 @@ describe('svc api', () => {
     'a pipe that holds more than 16 MiB is refused as a file is',
     async () => {
       const server = await serverThat(fine)
-      const at = home()
+      const at = temporaryHome()
       const pipe = join(at.folder, 'pipe')
       execFileSync('mkfifo', [pipe])
       const send = async (bytes: number) => {
@@ -264,7 +255,7 @@ describe('svc api', () => {
 
   test('a body that cannot be read is reported before anything is sent', async () => {
     const server = await serverThat(fine)
-    const ran = await home().run(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
+    const ran = await temporaryHome().run(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([12, ''])
     expect(ran.stderr).toContain('--data @/nowhere/at all does not exist')
     expect(server.requests).toEqual([])
@@ -276,13 +267,13 @@ describe('svc api', () => {
       else response.writeHead(307, { location: '/there', 'set-cookie': 'ss-id=verysecret; Path=/' }).end('moved')
     })
     const env = { SVC_TOKEN: 'svct_given-for-this-0001', SVC_SERVER: server.url }
-    const followed = await home().run(['api', 'GET', '/here'], { env })
+    const followed = await temporaryHome().run(['api', 'GET', '/here'], { env })
     expect([followed.code, followed.stdout]).toEqual([0, 'arrived'])
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer svct_given-for-this-0001',
       undefined,
     ])
-    const posted = await home().run(['api', 'POST', '/here', '--data', '{}', '--include'], { env })
+    const posted = await temporaryHome().run(['api', 'POST', '/here', '--data', '{}', '--include'], { env })
     expect(posted.code).toBe(8)
     expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
     expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
@@ -305,7 +296,7 @@ describe('svc api', () => {
       ])
       response.end('404')
     })
-    const ran = await home().run(['api', 'GET', '/x', '-i', '--server', server.url])
+    const ran = await temporaryHome().run(['api', 'GET', '/x', '-i', '--server', server.url])
     expect(ran.stdout).toMatch(
       /^HTTP\/1\.1 404 Not There\r\nX-One: 1\r\nSet-Cookie: ss-tok=\*\*\*;Path=\/\r\nX-one: 2\r\nSet-Cookie: \*\*\*\r\n(?:.*\r\n)*\r\n404$/,
     )
@@ -315,13 +306,13 @@ describe('svc api', () => {
   test('HEAD and OPTIONS print headers alone', async () => {
     const server = await serverThat((_, response) => void response.writeHead(200, { allow: 'GET, HEAD' }).end())
     for (const method of ['HEAD', 'OPTIONS']) {
-      const ran = await home().run(['api', method, '/auth', '--include', '--server', server.url])
+      const ran = await temporaryHome().run(['api', method, '/auth', '--include', '--server', server.url])
       expect([ran.code, ran.stdout.split('\r\n').slice(0, 2)]).toEqual([0, ['HTTP/1.1 200 OK', 'allow: GET, HEAD']])
     }
   })
 
   test('with --json an error without an answer is one JSON value, and an answer is unchanged', async () => {
-    const at = home()
+    const at = temporaryHome()
     const unreachable = await at.run(['api', 'GET', '/x', '--json', '--server', 'http://127.0.0.1:1'])
     expect(unreachable.code).toBe(6)
     expect(JSON.parse(unreachable.stdout)).toMatchObject({ error: { exitCode: 6, target: 'http://127.0.0.1:1' } })
@@ -335,13 +326,13 @@ describe('svc api', () => {
 
   test('a server that does not answer in time is exit 7', async () => {
     const server = await serverThat(() => {})
-    const ran = await home().run(['api', 'GET', '/x', '--timeout', '300ms', '--server', server.url])
+    const ran = await temporaryHome().run(['api', 'GET', '/x', '--timeout', '300ms', '--server', server.url])
     expect(ran.code).toBe(7)
     expect(ran.stderr).toContain('No answer within 0.3 s')
   })
 
   test('without a server it explains the commands for this machine, and how to name a server', async () => {
-    const ran = await home().run(['api', 'GET', '/auth'])
+    const ran = await temporaryHome().run(['api', 'GET', '/auth'])
     expect(ran.code).toBe(2)
     expect(ran.stderr).toMatch(/no server is selected: .*\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
   })
@@ -358,7 +349,7 @@ suiteWith(missing, 'svc api on a terminal', () => {
         'x-evil': '\x9b2Jx',
       }),
     )
-    const ran = await home().terminal(['api', 'GET', '/x', '-i', '--server', server.url], nothing)
+    const ran = await temporaryHome().terminal(['api', 'GET', '/x', '-i', '--server', server.url], nothing)
     expect(ran.code).toBe(0)
     expect(ran.stdout).toContain('{"a":"red "}\r\n')
     expect(ran.stdout).toContain('HTTP/1.1 200 OK\r\n')
@@ -369,7 +360,7 @@ suiteWith(missing, 'svc api on a terminal', () => {
     const server = await serverThat((_, response) => {
       response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0, 0x1b, 0x5b]))
     })
-    const ran = await home().terminal(['api', 'GET', '/x', '--server', server.url], nothing)
+    const ran = await temporaryHome().terminal(['api', 'GET', '/x', '--server', server.url], nothing)
     expect(ran.code).toBe(0)
     expect(ran.stdout.replace(/\r?\n/g, ' ')).toContain(
       '5 bytes of image/png not shown, because the content is not text: svc api … > FILE',

@@ -10,13 +10,14 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { migrations } from '../../src/core/store/schema.ts'
 import { schemaErrors } from '../support/program/documents.ts'
 import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const password = 'violet-harbour-42'
-let home: Home
+const home = temporaryHome()
 let other: Home
 let file: string
 let store: string
@@ -28,7 +29,6 @@ const done = async (line: string, more?: Parameters<Home['run']>[1]): Promise<Ra
 }
 
 beforeAll(async () => {
-  home = svcHome()
   store = join(home.folder, 'store', 'svc.db')
   file = join(home.folder, 'backup.db')
   await done('users add ann --role Admin --password-stdin', { stdin: password })
@@ -37,7 +37,6 @@ beforeAll(async () => {
   await done('keys create lab --user ann --expires 90d')
   await done(`backup ${file}`)
 })
-afterAll(() => home.remove())
 beforeEach(() => {
   other = svcHome()
   return () => other.remove()

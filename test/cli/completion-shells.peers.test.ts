@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { isInstalled } from '../install/installed.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
 const prompt = 'READY> '
@@ -28,9 +28,8 @@ const shells = {
 } as const
 type Shell = keyof typeof shells
 
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   writeFileSync(
     join(home.folder, 'svc.yaml'),
     `types:
@@ -59,7 +58,6 @@ echo "WORDS$words"
   writeFileSync(join(home.folder, 'bin', 'svc'), script)
   chmodSync(join(home.folder, 'bin', 'svc'), 0o755)
 })
-afterAll(() => home.remove())
 
 /** The output of an interactive shell for these keys, each typed once the shell has shown the text before it. */
 async function typed(shell: Shell, keys: readonly (readonly [after: string, keys: string])[]): Promise<string> {

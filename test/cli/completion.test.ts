@@ -2,13 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { readLine } from '../../src/cli/help/completion/complete.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   mkdirSync(join(home.folder, 'bin'))
   symlinkSync(home.program, join(home.folder, 'bin', 'svc'))
   writeFileSync(
@@ -33,7 +32,6 @@ notify:
     expect((await home.run(args)).code).toBe(0)
   }
 })
-afterAll(() => home.remove())
 
 const complete = async (line: string, env: Record<string, string> = {}): Promise<readonly string[]> => {
   const { code, stdout, stderr } = await home.run(['__complete', 'fish', line], { env })

@@ -1,15 +1,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 type Row = { readonly key: string; readonly value: string | null; readonly origin: string; readonly note?: string }
 
 let home: Home
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
 })
-afterEach(() => home.remove())
 
 /** The rows of `svc config list --json`, by their keys. */
 async function listed(

@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 function homeWith(yaml: string): Home {
-  const home = svcHome()
-  onTestFinished(home.remove)
+  const home = temporaryHome()
   writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   return home
 }

@@ -1,25 +1,20 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { startServe } from '../support/program/serve-command.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 type Finding = { readonly check: string; readonly status: string; readonly message: string; readonly next?: string }
 
 let home: Home
-const servers: Server[] = []
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
   mkdirSync(join(home.folder, 'bin'))
   symlinkSync(home.program, join(home.folder, 'bin', 'svc'))
 })
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close()
-  home.remove()
-})
-
 async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {
   const path = { PATH: `${join(home.folder, 'bin')}:/usr/bin:/bin`, SHELL: '/bin/bash' }
   const { code, stdout, stderr } = await home.run(['doctor', '--json', ...args], { env: { ...path, ...env } })
@@ -34,7 +29,7 @@ async function answering(status: number, headers: Record<string, string> = {}): 
     response.writeHead(status, { 'content-type': 'application/json', ...headers })
     response.end('{"ResponseStatus":{"ErrorCode":"Unauthorized","Message":"Not Authenticated"}}')
   })
-  servers.push(server)
+  onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

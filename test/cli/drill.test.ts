@@ -1,13 +1,13 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
 import type { DrillRecord, Hop } from '../../src/core/watch/drill/index.ts'
 import { documentOf } from '../support/program/documents.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-const home: Home = svcHome()
-afterAll(() => home.remove())
+const home: Home = temporaryHome()
 
 const shared: Hop = { hop: 'confirmation', result: 'proven', ms: 20_000, message: 'the fault is confirmed' }
 const outbox: Hop = { receiver: 'chat', hop: 'outbox', result: 'proven', ms: 1_000, message: 'stored' }

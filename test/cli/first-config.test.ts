@@ -1,15 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { waysToConfigure } from '../../src/cli/session/first-config.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let home: Home
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
 })
-afterEach(() => home.remove())
 
 const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1) ?? ''
 
@@ -40,8 +40,7 @@ describe('the next step where nothing is configured', () => {
   })
 })
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-first-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 test.skipIf(process.platform === 'win32')(
   "beside the machine's svc.yaml, svc init writes that of the account while there is none",

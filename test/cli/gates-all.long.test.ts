@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { everyCombination, everyThree } from '../../tools/gates/combinations.ts'
 import { type Requirement, requirements, types } from '../../tools/gates/dimensions.ts'
 import { serverOutcome } from '../../tools/gates/rules.ts'
@@ -23,11 +23,9 @@ test(`K10 K12 C9 C10 svc health exits as the table of gates says in ${combinatio
   timeout: patienceMs,
 }, async () => {
   const fixture = await gateFixture()
-  try {
-    expect(await runGates(fixture, combinations)).toEqual({ count: combinations.length, failures: [] })
-  } finally {
-    await fixture.close()
-  }
+  onTestFinished(() => fixture.close())
+
+  expect(await runGates(fixture, combinations)).toEqual({ count: combinations.length, failures: [] })
 })
 
 suiteWith(version01Missing, 'svc health at a server of version 0.1', () => {

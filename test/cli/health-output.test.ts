@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import type { Home, Ran } from '../support/program/svc.ts'
 import type { HealthServer } from '../support/simulated/health-answers.ts'
@@ -145,24 +145,19 @@ describe('each outcome, at a simulated server and on this machine', () => {
     '%s on a full disk is UNKNOWN for Nagios',
     async (name) => {
       const full = openSync('/dev/full', 'w')
-      try {
-        const child = spawn(
-          process.execPath,
-          [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(fixture) ?? [])],
-          {
-            env: home.env,
-            stdio: ['ignore', full, 'pipe'],
-          },
-        )
-        let stderr = ''
-        child.stderr?.on('data', (chunk) => {
-          stderr += String(chunk)
-        })
-        const [exit] = (await once(child, 'close')) as [number]
-        expect([exit, stderr]).toEqual([3, 'Error: cannot write to standard output: no space left on device\n'])
-      } finally {
-        closeSync(full)
-      }
+      onTestFinished(() => closeSync(full))
+
+      const child = spawn(
+        process.execPath,
+        [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(fixture) ?? [])],
+        { env: home.env, stdio: ['ignore', full, 'pipe'] },
+      )
+      let stderr = ''
+      child.stderr?.on('data', (chunk) => {
+        stderr += String(chunk)
+      })
+      const [exit] = (await once(child, 'close')) as [number]
+      expect([exit, stderr]).toEqual([3, 'Error: cannot write to standard output: no space left on device\n'])
     },
   )
 

@@ -1,16 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Outstanding, waitingText } from '../../src/cli/health/outstanding.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
-const home = svcHome()
-afterAll(() => home.remove())
+const home = temporaryHome()
 
 /** Runs svc on a terminal whose clock is 20 times as fast, so that the first second is over when progress begins. */
 function onFastTerminal(args: readonly string[], env: Readonly<Record<string, string>> = {}, columns = 80) {

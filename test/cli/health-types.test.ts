@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { combinedExit } from '../../src/cli/health/health.ts'
 import { runMediaType } from '../../src/core/protocol/index.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 type Result = { readonly MonitorName: string; readonly Status: string; readonly StatusMessage: string }
 type ResultRecord = Result & {
@@ -15,8 +16,7 @@ type ResultRecord = Result & {
 }
 
 function homeWith(yaml?: string): Home {
-  const home = svcHome()
-  onTestFinished(home.remove)
+  const home = temporaryHome()
   if (yaml !== undefined) writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   return home
 }

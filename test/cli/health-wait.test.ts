@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { http, peer, replies } from '../support/faults/faults.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
 /** A simulated clock, whose time passes in pauses, and where a test adds to it. `inPause` is called in each pause. */
@@ -28,9 +29,7 @@ const healthy = http(
     StatusMessage: 'Sql is healthy',
     MonitorSummaries: [{ MonitorName: 'Sql', Status: 'Success' }],
   }),
-  {
-    'Content-Type': 'application/json',
-  },
+  { 'Content-Type': 'application/json' },
 )
 
 test.each([
@@ -39,15 +38,11 @@ test.each([
   [[], true],
   [['--cached'], false],
 ])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
-  const home = svcHome()
-  try {
-    await using server = await peer(replies(healthy))
-    const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
-    expect(ran.code).toBe(0)
-    expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
-  } finally {
-    home.remove()
-  }
+  const home = temporaryHome()
+  await using server = await peer(replies(healthy))
+  const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
+  expect(ran.code).toBe(0)
+  expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
 })
 
 test.each([
@@ -90,43 +85,37 @@ function writeConfig(home: Home, origin: string): void {
 const waiting = ['health', '-m', 'Standard', '--only', 'http job queue', '-o', 'ndjson', '--wait'] as const
 
 test('H11 svc health --wait repeats a refused sign-in in its first and its last attempt, and not between', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   const clock = simulatedClock()
   const { server, signIns } = await accountServer(() => 'new', clock)
-  try {
-    writeConfig(home, server.origin)
-    await home.run(['health', '-m', 'Standard'])
-    expect(signIns.length).toBe(1)
-    const { code, stderr } = await home.run([...waiting, '5s'], { clock })
-    expect(code).toBe(3)
-    expect(stderr).toContain('Gave up after 6 attempts in 5 s')
-    expect(signIns).toEqual([0, 0, 5_000])
-  } finally {
-    home.remove()
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  await home.run(['health', '-m', 'Standard'])
+  expect(signIns.length).toBe(1)
+  const { code, stderr } = await home.run([...waiting, '5s'], { clock })
+  expect(code).toBe(3)
+  expect(stderr).toContain('Gave up after 6 attempts in 5 s')
+  expect(signIns).toEqual([0, 0, 5_000])
 })
 
 test('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
-  try {
-    writeConfig(home, server.origin)
-    const clock = simulatedClock(() => {
-      password = 'old'
-    })
-    const { code } = await home.run([...waiting, '5s'], { clock })
-    // One is refused. The equal monitors of both types then share one sign-in (H8).
-    expect([code, signIns.length]).toEqual([0, 2])
-  } finally {
-    home.remove()
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  const clock = simulatedClock(() => {
+    password = 'old'
+  })
+  const { code } = await home.run([...waiting, '5s'], { clock })
+  // One is refused. The equal monitors of both types then share one sign-in (H8).
+  expect([code, signIns.length]).toEqual([0, 2])
 })
 
 test('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   const { server, signIns } = await accountServer(() => 'new')
   const clock = simulatedClock()
   // Every attempt takes 2 s, so that the time ends in the second.
@@ -134,41 +123,37 @@ test('H11 svc health --wait signs in once more when its time ends within an atte
     clock.ms += 2_000
     response.writeHead(500).end()
   })
-  try {
-    writeConfig(home, server.origin)
-    const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
-    writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
-    const { code, stderr } = await home.run(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'], { clock })
-    expect([code, signIns.length]).toEqual([3, 2])
-    expect(stderr).toContain('Gave up after 3 attempts')
-  } finally {
-    home.remove()
+  onTestFinished(async () => {
     await server[Symbol.asyncDispose]()
     await slow[Symbol.asyncDispose]()
-  }
+  })
+
+  writeConfig(home, server.origin)
+  const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
+  writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
+  const { code, stderr } = await home.run(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'], { clock })
+  expect([code, signIns.length]).toEqual([3, 2])
+  expect(stderr).toContain('Gave up after 3 attempts')
 })
 
 test('H11 the message of a sign-in that pauses offers a command that tries it now and ends the pause', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
-  try {
-    writeConfig(home, server.origin)
-    const file = join(home.folder, 'svc.yaml')
-    const health = () => home.run(['health', '-m', 'Standard', '-o', 'table', '--config', file])
-    await health()
-    const paused = (await health()).stdout.replace(/\s+/g, ' ')
-    expect(paused).toMatch(
-      /refused: status 401 \(.+? ago\); next attempt in (?:4\.\d|5) min, so that the account is not locked/,
-    )
-    expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
-    expect(signIns.length).toBe(1)
-    password = 'old'
-    const run = await home.run(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
-    expect([run.code, signIns.length > 1]).toEqual([0, true])
-    expect((await health()).code).toBe(0)
-  } finally {
-    home.remove()
-    await server[Symbol.asyncDispose]()
-  }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+
+  writeConfig(home, server.origin)
+  const file = join(home.folder, 'svc.yaml')
+  const health = () => home.run(['health', '-m', 'Standard', '-o', 'table', '--config', file])
+  await health()
+  const paused = (await health()).stdout.replace(/\s+/g, ' ')
+  expect(paused).toMatch(
+    /refused: status 401 \(.+? ago\); next attempt in (?:4\.\d|5) min, so that the account is not locked/,
+  )
+  expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
+  expect(signIns.length).toBe(1)
+  password = 'old'
+  const run = await home.run(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
+  expect([run.code, signIns.length > 1]).toEqual([0, true])
+  expect((await health()).code).toBe(0)
 })

@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { OutputTail, redact } from '../../src/cli/heartbeats/heartbeat-run.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { until } from '../support/suite/until.ts'
 
 let home: Home
 beforeEach(async () => {
-  home = svcHome()
+  home = temporaryHome()
 })
-afterEach(() => home.remove())
 
 const makeStore = async (): Promise<void> => {
   expect((await home.run(['users', 'add', 'root', '--no-password'])).code).toBe(0)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { historyMarkup, historyOf } from '../../src/core/server/pages/page-monitor.ts'
 import { openCore } from '../../src/core/service/open.ts'
@@ -8,7 +8,8 @@ import type { ObservedRun } from '../../src/core/watch/periods/index.ts'
 import { Recorder } from '../../src/core/watch/periods/index.ts'
 import type { IncidentRecord } from '../../src/core/watch/states/index.ts'
 import { load } from '../config/given.ts'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import type { Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -47,15 +48,13 @@ async function simulate(store: string, hours: number): Promise<void> {
 }
 
 describe('svc history', () => {
-  let home: Home
+  const home = temporaryHome()
   let whole: Ran
   beforeAll(async () => {
-    home = svcHome()
     await home.run(['users', 'add', 'ann', '--no-password'])
     await simulate(join(home.folder, 'store', 'svc.db'), 6)
     whole = await home.run(['history', '--json'])
   })
-  afterAll(() => home.remove())
 
   type Facts = Readonly<Record<string, unknown>>
   type Row = Facts & { readonly worst: readonly Facts[]; readonly incidents: readonly Facts[] }
@@ -77,19 +76,17 @@ describe('svc history', () => {
   test('W3 the pages of the simulated shop and of its database show the same availability', async () => {
     const store = join(home.folder, 'store', 'svc.db')
     const core = await openCore({ version: '1', config: await load('{}'), store, shared: false, details: 'anyone' })
-    try {
-      for (const id of [
-        { type: 'App', monitor: 'tcp shop' },
-        { type: 'Sql', monitor: 'tcp db' },
-      ] as const) {
-        const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
-        const text = historyMarkup(windows, Date.now())
-          .markup.replace(/<[^>]*>/g, ' ')
-          .replace(/\s+/g, ' ')
-        expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)
-      }
-    } finally {
-      await core.runtime.close()
+    onTestFinished(() => core.runtime.close())
+
+    for (const id of [
+      { type: 'App', monitor: 'tcp shop' },
+      { type: 'Sql', monitor: 'tcp db' },
+    ] as const) {
+      const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
+      const text = historyMarkup(windows, Date.now())
+        .markup.replace(/<[^>]*>/g, ' ')
+        .replace(/\s+/g, ' ')
+      expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)
     }
   })
 

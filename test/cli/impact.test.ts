@@ -1,12 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1${more}}`
-let home: Home
+const home = temporaryHome()
 beforeAll(() => {
-  home = svcHome()
   const yaml = `types:
   Sql:
     - ${tcp('orders', ', tags: [network]')}
@@ -19,7 +18,6 @@ beforeAll(() => {
 `
   writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
 })
-afterAll(() => home.remove())
 
 const impact = async (...args: readonly string[]) => await home.run(['impact', ...args])
 

@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { svcHome } from '../support/program/svc.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { commandLines } from './command-lines.ts'
 
-const home = svcHome()
+const home = temporaryHome()
 // Each line has the same outcome from the second time on: the user that it adds exists.
 beforeAll(async () => {
   for (const args of commandLines) await home.run(args)
 })
-afterAll(() => home.remove())
 
 test('svc runs in the process of its caller with the answers, messages and exit codes of a process of its own', {
   timeout: 120_000,

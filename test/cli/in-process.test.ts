@@ -2,19 +2,15 @@ import { userInfo } from 'node:os'
 import { getActiveResourcesInfo } from 'node:process'
 import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { homeOf } from '../../src/cli/io/process.ts'
 import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { commandLines } from './command-lines.ts'
 
-const home = svcHome()
-const other = svcHome()
-afterAll(() => {
-  home.remove()
-  other.remove()
-})
+const home = temporaryHome()
+const other = temporaryHome()
 
 /** The traces that a command line could leave in its process. */
 const traces = () => ({

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { invalidCommands } from './invalid-commands.ts'
 
-let home: Home
+const home = temporaryHome()
 const yaml = `types:
   App:
     host: false
@@ -12,11 +12,9 @@ const yaml = `types:
       - {kind: tcp, name: shop, host: 127.0.0.1, port: 1}
 `
 beforeAll(async () => {
-  home = svcHome()
   writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   await home.run(['users', 'add', 'ann', '--role', 'Admin', '--role', 'Ops', '--no-password'])
 })
-afterAll(() => home.remove())
 
 /** The words of a line, without the quotes around them. */
 const words = (line: string): readonly string[] =>

@@ -5,9 +5,9 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startServeProcess } from '../support/program/serve-process.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
+const home = temporaryHome()
 let listener: Server
 /** One entry of App lacks its host; all else is sound. */
 let yaml: string
@@ -25,13 +25,9 @@ beforeAll(async () => {
       - ${tcp('worker', 'hst')}
   Batch: {host: false, monitors: [${tcp('import')}]}
 `
-  home = svcHome()
   writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
 })
-afterAll(() => {
-  listener.close()
-  home.remove()
-})
+afterAll(() => listener.close())
 
 describe('an entry of svc.yaml with a mistake', () => {
   test('leaves the others in the list of what would run, with the mistake on standard error', async () => {

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { lists, runCommand, SvcCommand } from '../../src/cli/command/base.ts'
@@ -12,6 +11,7 @@ import { testCore, testServer } from '../support/engine/core.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 import { answers, documentOf, schemaErrors } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { atServer, elsewhere, here, type Line, password, writeFiles } from './document-lines.ts'
 
 /** Commands without a document: `api` prints the bytes of the server, `serve` a log. */
@@ -53,7 +53,7 @@ function otherStyle(schema: Node): readonly string[] {
 }
 
 describe('what every command prints with --json', () => {
-  let folder = ''
+  const folder = temporaryFolder()
   const homes: Home[] = []
   const ends: (() => Promise<void>)[] = []
   const printed: (Line & { readonly stdout: string; readonly stderr: string })[] = []
@@ -66,7 +66,6 @@ describe('what every command prints with --json', () => {
   }
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-documents-'))
     writeFiles(folder)
     homes.push(svcHome(), svcHome())
     const { service, runtime } = await testCore({
@@ -82,7 +81,6 @@ describe('what every command prints with --json', () => {
   afterAll(async () => {
     for (const end of ends) await end()
     for (const home of homes) home.remove()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const names = [...new Set([...here(''), ...atServer('')].map(({ name }) => name))]

@@ -1,19 +1,17 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ProcessEnvironment } from '../../src/cli/io/io.ts'
 import { keychainEntry } from '../../src/cli/keychain/index.ts'
 import { refusal } from '../support/program/refusal.ts'
 import { endsByDeadline, lastsAtLeast } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const server = 'https://svc.example.com'
-const folder = mkdtempSync(join(tmpdir(), 'svc-keychain-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const plain = { PATH: process.env.PATH ?? '', HOME: folder }
 
 const entryOf = (env: ProcessEnvironment, user = 'alice') => keychainEntry(server, user, env)

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { keyringHome, keyringMissing, keyringSession } from '../support/program/keyring.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
@@ -8,8 +8,7 @@ peerSuite(keyringMissing, 'svc login with a real keychain', () => {
   test('K1 login, renewal, whoami and logout store the token in the keychain alone', { timeout: 60_000 }, async () => {
     const server = await signInServer({ dialect: 'rotating' })
     onTestFinished(server.close)
-    const home = svcHome()
-    onTestFinished(home.remove)
+    const home = temporaryHome()
     const ring = keyringHome()
     const session = await keyringSession(ring.home, 'unlocked')
     onTestFinished(ring.remove)

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Home, Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import {
   type Dialect,
   password,
@@ -13,14 +14,10 @@ import {
 } from '../support/simulated/sign-in-server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 async function context(dialect: Dialect = 'rotating', more: Partial<ServerOptions> = {}) {
   const server = await signInServer({ dialect, ...more })
-  const home = svcHome()
-  ends.push(server.close, home.remove)
+  const home = temporaryHome()
+  onTestFinished(server.close)
   const name = server.url.replace('http://', '')
   return { server, home, name }
 }
@@ -126,9 +123,7 @@ describe('svc login without a keychain', () => {
     const { server, home } = await context('session')
     expect((await home.run(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.run(['whoami', '--verify', '--json'])
-    expect(JSON.parse(ran.stdout)).toMatchObject({
-      signIns: [{ user, verified: true, roles: ['Admin'] }],
-    })
+    expect(JSON.parse(ran.stdout)).toMatchObject({ signIns: [{ user, verified: true, roles: ['Admin'] }] })
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
     expect((await home.run(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])
@@ -208,7 +203,7 @@ describe('missing values', () => {
   test('K5 a stored token goes to no other server, nor to another port', async () => {
     const { server, home } = await context()
     const other = await signInServer({ dialect: 'rotating' })
-    ends.push(other.close)
+    onTestFinished(other.close)
     await home.run(inFile(server), { stdin: password })
     const ran = await home.run(['health', '-t', 'App', '--server', other.url])
     expect(ran.code).toBe(4)

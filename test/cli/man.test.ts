@@ -1,18 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { commands } from '../../src/registry.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-man-'))
+const folder = temporaryFolder()
 const pages = join(folder, 'man1')
 beforeAll(() => {
   const tool = fileURLToPath(new URL('../../tools/man.ts', import.meta.url))
   execFileSync(process.execPath, [tool, '--into', folder], { stdio: 'ignore' })
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const has = (program: string): boolean => spawnSync(program, ['--version']).status === 0
 const text = (page: string): string => readFileSync(join(pages, page), 'utf8')

@@ -16,7 +16,7 @@ import {
   warned,
   wellOnes,
 } from '../checks/reports/many.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
 const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
@@ -222,7 +222,7 @@ describe('K14 many monitors', () => {
 })
 
 describe('svc health --failed', () => {
-  const home = svcHome()
+  const home = temporaryHome()
   let server: Awaited<ReturnType<typeof httpPeer>>
   beforeAll(async () => {
     server = await httpPeer((_, response) => response.end('ready'))
@@ -235,10 +235,7 @@ describe('svc health --failed', () => {
     const yaml = `types:\n  App: {host: false, monitors: [${[...monitors, closed, behind].join(', ')}]}\n`
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
   })
-  afterAll(async () => {
-    home.remove()
-    await server[Symbol.asyncDispose]()
-  })
+  afterAll(() => server[Symbol.asyncDispose]())
   const run = (args: readonly string[], columns?: number) =>
     home.run(['health', '-m', 'Basic', '--timeout', '2m', ...args], columns === undefined ? {} : { columns })
 

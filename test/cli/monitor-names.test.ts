@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { loadRehearsal } from '../../src/core/config/index.ts'
 import { configSchema } from '../../src/core/config/schema.ts'
 import { operations, ServerType } from '../../src/core/protocol/index.ts'
@@ -11,7 +11,7 @@ import { Recorder } from '../../src/core/watch/periods/index.ts'
 import { rehearsalSettings } from '../../src/core/watch/rehearsal/index.ts'
 import { commands } from '../../src/registry.ts'
 import { load } from '../config/given.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1${more}}`
 const yamlWith = (more = '', shop = ''): string => `types:
@@ -26,9 +26,8 @@ const monitors = [
   { type: 'App', name: 'tcp cart' },
 ] as const
 
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   writeFileSync(join(home.folder, 'svc.yaml'), yamlWith(), { mode: 0o600 })
   await home.run(['users', 'add', 'ann', '--no-password'])
   const data = await openData({ store: join(home.folder, 'store', 'svc.db'), create: true })
@@ -50,7 +49,6 @@ beforeAll(async () => {
   if (batch) await data.history.write(batch)
   await data.close()
 })
-afterAll(() => home.remove())
 
 /** The meaning of a name at a place, as text, or why it is refused. */
 type Meaning = (written: string) => Promise<string>

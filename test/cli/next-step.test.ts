@@ -1,17 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isInstalled } from '../install/installed.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-let home: Home
-beforeAll(() => {
-  home = svcHome()
-})
-afterAll(() => home.remove())
+const home = temporaryHome()
 
 describe('a mistake on the command line', () => {
   test.each([
@@ -52,10 +48,9 @@ const canMount =
   isInstalled('unshare') && spawnSync('unshare', ['-m', '-n', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
 
 suiteWith(canMount ? undefined : 'mounting a file system needs root', 'a file system that takes no more', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-full-'))
+  const folder = temporaryFolder()
   const place = join(folder, 'home')
   mkdirSync(place)
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   /** Runs svc with its settings on a new file system, which nobody else sees, and where no port is open. */
   const onFileSystem = (options: string, fill: string, args: readonly string[]) => {

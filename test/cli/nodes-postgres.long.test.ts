@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
@@ -6,7 +6,7 @@ import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { machineKey } from '../../src/core/watch/nodes/index.ts'
 import { documentOf } from '../support/program/documents.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { actor, freshDatabase } from '../support/store/data-fixture.ts'
 import {
@@ -34,10 +34,9 @@ afterAll(async () => await postgres.remove())
 
 describe('the nodes of a PostgreSQL store', () => {
   let store: ClockedStore
-  let home: Home
+  const home = temporaryHome()
   beforeAll(async () => {
     store = await clockedStore(postgres)
-    home = svcHome()
     await store.setClock(noon)
     const nodes = nodesOf(store.data)
     const [a, , c] = [await joined(nodes, 'node-a'), await joined(nodes, 'node-b'), await joined(nodes, 'node-c')]
@@ -45,10 +44,7 @@ describe('the nodes of a PostgreSQL store', () => {
     await store.setClock(noon + 12_000)
     for (const one of [a, c]) await renewed(nodes, one, 'machine')
   })
-  afterAll(async () => {
-    await store.close()
-    home.remove()
-  })
+  afterAll(() => store.close())
 
   const svc = async (...args: readonly string[]) => await home.run(args, { env: { SVC_STORE: store.url } })
 
@@ -134,28 +130,26 @@ test('W4 what is stored of a node goes with it, and what has a similar name stay
   const name = 'collated'
   await postgres.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'`)
   const data = await openData({ store: postgres.url('postgres', name), create: true })
-  try {
-    const nodes = nodesOf(data)
-    const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
-    for (const node of names) {
-      const machine = await joined(nodes, node)
-      const subject = subjectOf(machineKey(node, '/host/'))
-      const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
-      expect(await nodes.writeStates(fenceOf(machine, 1, { shard: 'machine' }), batch)).toBe('stored')
-      const row = outboxRowOf(subject, 'mail', 1)
-      expect(await nodes.writeOutbox(fenceOf(machine, 2, { shard: 'machine' }), [row])).toBe('stored')
-      await nodes.leave(node, machine.process)
-    }
-    expect(await nodes.forget('db', actor())).toBe(true)
-    expect(await nodes.forget('db', actor())).toBe(false)
-    const stored = await nodes.stored()
-    const others = names.slice(1).map((node) => machineKey(node, '/host/'))
-    expect(stored.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
-    expect(stored.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
-    expect(stored.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
-  } finally {
-    await data.close()
+  onTestFinished(() => data.close())
+
+  const nodes = nodesOf(data)
+  const names = ['db', 'DB', 'db-1', 'db1', 'd_b', 'db.0', 'db0']
+  for (const node of names) {
+    const machine = await joined(nodes, node)
+    const subject = subjectOf(machineKey(node, '/host/'))
+    const batch = batchOf({ states: [stateOf(subject, node)], incidents: [incidentOf(subject, node)] })
+    expect(await nodes.writeStates(fenceOf(machine, 1, { shard: 'machine' }), batch)).toBe('stored')
+    const row = outboxRowOf(subject, 'mail', 1)
+    expect(await nodes.writeOutbox(fenceOf(machine, 2, { shard: 'machine' }), [row])).toBe('stored')
+    await nodes.leave(node, machine.process)
   }
+  expect(await nodes.forget('db', actor())).toBe(true)
+  expect(await nodes.forget('db', actor())).toBe(false)
+  const stored = await nodes.stored()
+  const others = names.slice(1).map((node) => machineKey(node, '/host/'))
+  expect(stored.states.map(({ row }) => row.key).toSorted()).toEqual(others.toSorted())
+  expect(stored.incidents.map(({ key }) => key).toSorted()).toEqual(others.toSorted())
+  expect(stored.outbox.map(({ subject }) => subject.key).toSorted()).toEqual(others.toSorted())
 })
 
 test('W4 a svc serve of a PostgreSQL store knows the name of its node, and one without a store has none', async () => {

@@ -3,14 +3,14 @@ import { nodesHeadline } from '../../src/cli/nodes/lists.ts'
 import type { NodeEntry } from '../../src/core/protocol/index.ts'
 import { type Site, startSite } from '../server/site.ts'
 import { documentOf } from '../support/program/documents.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { nodesInMemory } from '../support/store/nodes-in-memory.ts'
 
 const now = Date.now()
 /** Two live nodes, of which one is isolated, and one that left in order. */
 const memory = nodesInMemory(now, 'node-a')
 let site: Site
-let home: Home
+const home = temporaryHome()
 let server: readonly string[]
 beforeAll(async () => {
   const { table, clock, operations, beats } = memory
@@ -23,14 +23,10 @@ beforeAll(async () => {
     getNodes: operations.getNodes,
     forgetNode: async (request: { readonly Name?: string | undefined }) => await operations.forgetNode(request, actor),
   }
-  home = svcHome()
   site = await startSite({ service })
   server = ['--server', `http://127.0.0.1:${site.port}`]
 })
-afterAll(async () => {
-  await site.server.stop()
-  home.remove()
-})
+afterAll(() => site.server.stop())
 
 test('W4 svc nodes shows a line for each node, and names in its first line the one that runs the network monitors', async () => {
   const { code, stdout } = await home.run(['nodes', ...server], { columns: 100 })

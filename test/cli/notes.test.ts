@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { note } from '../../src/cli/render/note.ts'
 import { width } from '../../src/cli/render/width.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const terminal = (columns: number | undefined) => ({ isTTY: true, columns })
 const url = `https://login.example.com/authorize?${'state=0123456789&'.repeat(9)}`
@@ -44,11 +44,7 @@ describe('a note on standard error', () => {
 })
 
 describe('a command with a long note', () => {
-  let home: Home
-  beforeAll(() => {
-    home = svcHome()
-  })
-  afterAll(() => home.remove())
+  const home = temporaryHome()
 
   test('breaks no word on a terminal, and none of its lines in a pipe', async () => {
     const args = ['profile', 'list']

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { svcHome } from '../support/program/svc.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 test('M6 a receiver that accepts the connection and never answers: exit code 7, with the time that svc waited', async () => {
   const sockets = new Set<Socket>()
@@ -14,15 +14,14 @@ test('M6 a receiver that accepts the connection and never answers: exit code 7, 
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
   const { port } = silent.address() as { readonly port: number }
-  const home = svcHome()
-  try {
-    const config = `notify: [{name: chat, webhook: {url: "http://127.0.0.1:${port}/"}}]\n`
-    writeFileSync(join(home.folder, 'svc.yaml'), config, { mode: 0o600 })
-    const { code, stdout } = await home.run(['notify', 'test'], { columns: 200 })
-    expect([code, stdout]).toEqual([7, expect.stringContaining(`http://127.0.0.1:${port} did not answer within 10 s`)])
-  } finally {
+  const home = temporaryHome()
+  onTestFinished(() => {
     for (const socket of sockets) socket.destroy()
     silent.close()
-    home.remove()
-  }
+  })
+
+  const config = `notify: [{name: chat, webhook: {url: "http://127.0.0.1:${port}/"}}]\n`
+  writeFileSync(join(home.folder, 'svc.yaml'), config, { mode: 0o600 })
+  const { code, stdout } = await home.run(['notify', 'test'], { columns: 200 })
+  expect([code, stdout]).toEqual([7, expect.stringContaining(`http://127.0.0.1:${port} did not answer within 10 s`)])
 })

@@ -1,12 +1,12 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { describe, expect, test } from 'vitest'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { startSmtp } from '../support/servers/smtp.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 
-const home: Home = svcHome()
-afterAll(() => home.remove())
+const home: Home = temporaryHome()
 
 /** Writes svc.yaml with these receivers. */
 function configure(...receivers: readonly string[]): void {

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { localCall } from '../../src/cli/session/session.ts'
 import { listenForCallback } from '../../src/cli/sign-in/openid/callback.ts'
 import { pollForTokens, requestDeviceCode } from '../../src/cli/sign-in/openid/device.ts'
@@ -12,12 +11,8 @@ import { browserLines, hasBrowser, openBrowser, tokenOfProvider } from '../../sr
 import { discover } from '../../src/cli/sign-in/openid/issuer.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type Answers, configuration, startSimulatedProvider, unsigned } from '../support/openid/simulated-provider.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 
 const link = { caFile: undefined, userAgent: 'svc/test', env: {} }
 const call = localCall(new AbortController().signal)
@@ -25,7 +20,7 @@ const providerAt = (issuer: string) => ({ name: 'corp', issuer, clientId: 'svc',
 
 async function simulated(answers: Answers = {}) {
   const provider = await startSimulatedProvider(answers)
-  ends.push(provider.close)
+  onTestFinished(provider.close)
   return provider
 }
 
@@ -179,13 +174,13 @@ describe('the callback of svc login', () => {
     nonce = opened.nonce
     const sockets = Array.from({ length: 100 }, () => connect(Number(opened.redirect.port), '127.0.0.1'))
     for (const socket of sockets) socket.on('error', () => {})
-    try {
-      await Promise.all(sockets.slice(0, 60).map((socket) => once(socket, 'close')))
-      expect((await fetch(callbackOf(opened, { state: opened.state, code: 'one' }))).status).toBe(200)
-      expect(await token).toContain('.')
-    } finally {
+    onTestFinished(() => {
       for (const socket of sockets) socket.destroy()
-    }
+    })
+
+    await Promise.all(sockets.slice(0, 60).map((socket) => once(socket, 'close')))
+    expect((await fetch(callbackOf(opened, { state: opened.state, code: 'one' }))).status).toBe(200)
+    expect(await token).toContain('.')
   })
 
   test('A13 only GET /callback by its own address is answered, with a page that repeats nothing', async () => {
@@ -438,8 +433,7 @@ describe('the browser of svc login', () => {
   })
 
   test('A13 no shell sees the address', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-browser-'))
-    ends.push(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = temporaryFolder()
     const script = join(folder, 'browser.mjs')
     writeFileSync(
       script,

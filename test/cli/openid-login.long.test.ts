@@ -1,17 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
 import { signInAsPerson } from '../support/openid/person.ts'
 import { startStandIn } from '../support/openid/stand-in.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { suiteWith } from '../support/suite/peer.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 
 /** The program for BROWSER, which signs carol in without showing anything. */
 const person = `${process.execPath} ${join(import.meta.dirname, '../support/openid/person.ts')} %s`
@@ -19,8 +15,9 @@ const person = `${process.execPath} ${join(import.meta.dirname, '../support/open
 async function context(options: Parameters<typeof startPeopleProvider>[0] = {}, meta: Record<string, string> = {}) {
   const provider = await startPeopleProvider(options)
   const server = await startStandIn({ issuer: provider.issuer, clientId: svcClient, scope: 'openid email', ...meta })
-  const home = svcHome()
-  ends.push(provider.close, server.close, home.remove)
+  const home = temporaryHome()
+  onTestFinished(provider.close)
+  onTestFinished(server.close)
   return { provider, server, home, args: ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage'] }
 }
 
@@ -163,7 +160,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect((await home.run(args, { env: { BROWSER: person } })).stderr).not.toContain('Warning')
     await home.run(['logout'])
     const second = await startStandIn({ issuer: provider.issuer, clientId: svcClient })
-    ends.push(second.close)
+    onTestFinished(second.close)
     const requestsBefore = provider.requests().length
     const login = ['login', '--server', second.url, '--provider', 'corp', '--insecure-storage']
     const refused = await home.run(login, { env: { BROWSER: person } })
@@ -192,7 +189,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 suiteWith(opensslMissing(), 'svc login --provider over TLS, with a simulated server', () => {
   test('K5 the certificate of the provider is checked, and --ca-file applies to it', async () => {
     const certificates = makeCertificates()
-    ends.push(certificates.remove)
+    onTestFinished(certificates.remove)
     const { provider, home, args } = await context({ tls: certificates.good })
     expect(provider.issuer).toMatch(/^https:/)
     const distrusted = await home.run(args, { env: { BROWSER: person } })

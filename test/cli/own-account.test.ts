@@ -1,19 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { Admin } from '../../src/core/protocol/service/service.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import type { Home, Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { suiteWith } from '../support/suite/peer.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const by = { who: 'local:tester', correlationId: 'own-account' }
 const password = 'violet-harbour-42'
@@ -24,7 +19,7 @@ type Own = { readonly url: string; readonly home: Home; readonly admin: Admin; r
 
 /** A real server with Bob, who has signed in from a home of his own. */
 async function context(): Promise<Own> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-own-'))
+  const folder = temporaryFolder()
   const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
@@ -32,12 +27,12 @@ async function context(): Promise<Own> {
   const { admin } = runtime
   if (!admin) throw new Error('There is no administration')
   const server = await testServer({ service, runtime })
-  const home = svcHome()
+  const home = temporaryHome()
   const stop = async (): Promise<void> => {
     await server.stop()
     await runtime.close()
   }
-  ends.push(() => rmSync(folder, { recursive: true, force: true }), stop, home.remove)
+  onTestFinished(stop)
   await admin.users.add({ userName: 'bob', password }, by)
   await signIn(home, server.url)
   return { url: server.url, home, admin, stop }
@@ -49,8 +44,7 @@ async function signIn(home: Home, url: string, secret = password): Promise<void>
 }
 
 async function elsewhere(url: string): Promise<Home> {
-  const home = svcHome()
-  ends.push(home.remove)
+  const home = temporaryHome()
   await signIn(home, url)
   return home
 }
@@ -129,8 +123,7 @@ describe('svc passwd', () => {
 })
 
 function svcHomeOf(): Home {
-  const home = svcHome()
-  ends.push(home.remove)
+  const home = temporaryHome()
   return home
 }
 

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import Serve from '../../src/commands/serve.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 let home: Home
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
   writeFileSync(join(home.folder, 'svc.yaml'), 'types: {Sql: [{kind: tcp, name: queue, host: 127.0.0.1, port: 1}]}\n', {
     mode: 0o600,
   })
@@ -15,7 +16,6 @@ beforeEach(() => {
     'ends: 1m\nsteps:\n  - {at: 5s, monitor: Sql/tcp queu, fault: refused}\n',
   )
 })
-afterEach(() => home.remove())
 
 const serve = (...flags: readonly string[]) =>
   home.run([

@@ -1,10 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type StoredSignIn, tokenStore } from '../../src/cli/credentials/token-store.ts'
 import { acquire } from '../../src/cli/settings/private-file.ts'
 import { openClient } from '../../src/core/client/index.ts'
@@ -18,20 +16,11 @@ import {
   user,
 } from '../support/simulated/sign-in-server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const full = process.env.SVC_PROVE === '1'
 const child = new URL('../support/program/renewing-child.ts', import.meta.url).pathname
 const locker = new URL('../support/engine/locking-child.ts', import.meta.url).pathname
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), 'svc-renewal-'))
-  ends.push(() => rmSync(made, { recursive: true, force: true }))
-  return made
-}
 
 type CheckContext = {
   readonly server: SignInServer
@@ -42,8 +31,8 @@ type CheckContext = {
 /** A server, and a sign-in there that is stored. */
 async function context(options: Partial<ServerOptions> = {}, env: Record<string, string> = {}): Promise<CheckContext> {
   const server = await signInServer({ dialect: 'rotating', ...options })
-  ends.push(server.close)
-  const all = { SVC_HOME: folder(), ...env }
+  onTestFinished(server.close)
+  const all = { SVC_HOME: temporaryFolder(), ...env }
   const signIn: StoredSignIn = {
     server: server.url,
     user,
@@ -71,7 +60,7 @@ async function crowd({ signIn, env }: CheckContext, size: number) {
       stdio: 'inherit',
     }),
   )
-  ends.push(async () => {
+  onTestFinished(async () => {
     const running = children.filter((one) => one.exitCode === null && one.signalCode === null)
     const ended = running.map((one) => once(one, 'exit'))
     for (const one of running) one.disconnect()
@@ -173,7 +162,8 @@ peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
   test('K4 8 processes that store their token in GNOME Keyring renew once', { timeout: 60_000 }, async () => {
     const { home, remove } = keyringHome()
     const session = await keyringSession(home, 'unlocked')
-    ends.push(remove, session.close)
+    onTestFinished(remove)
+    onTestFinished(session.close)
     const here = await context({}, session.env)
     const many = await crowd(here, 8)
     for (let round = 1; round <= 2; round += 1) {
@@ -189,9 +179,9 @@ peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
 
 describe('the lock', () => {
   test('K4 is released by the kernel when its holder is killed', async () => {
-    const path = join(folder(), 'locks', 'a.lock')
+    const path = join(temporaryFolder(), 'locks', 'a.lock')
     const holder = fork(locker, [path], { stdio: 'inherit' })
-    ends.push(() => void holder.kill('SIGKILL'))
+    onTestFinished(() => void holder.kill('SIGKILL'))
     await once(holder, 'message')
     const waiting = acquire(path, new AbortController().signal, 10_000)
     // By the end of this one, the other one has tried, too.
@@ -205,7 +195,7 @@ describe('the lock', () => {
   })
 
   test('K4 a wait ends with its signal', async () => {
-    const path = join(folder(), 'locks', 'a.lock')
+    const path = join(temporaryFolder(), 'locks', 'a.lock')
     const lock = await acquire(path, new AbortController().signal)
     const stop = new AbortController()
     const waiting = acquire(path, stop.signal)

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isReport, outputs } from '../../src/cli/health/health.ts'
 import { exits } from '../../src/core/base/errors.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
-beforeAll(() => {
-  home = svcHome()
-})
-afterAll(() => home.remove())
+const home = temporaryHome()
 
 /** The beginning or a part of a failed run in each format. */
 const marks = {

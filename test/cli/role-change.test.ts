@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Asking, changeRoles, type RoleChange, showRoles, takeAll } from '../../src/cli/roles/role-change.ts'
 import { applyFile, fileExit } from '../../src/cli/roles/role-file-run.ts'
@@ -8,8 +5,9 @@ import { type CommandSession, localCall, openSession } from '../../src/cli/sessi
 import { Fault } from '../../src/core/base/errors.ts'
 import type { Service } from '../../src/core/protocol/service/service.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))
+const folder = temporaryFolder()
 const by = { who: 'local:test', correlationId: 'c' }
 let session: CommandSession
 let asking: Asking
@@ -19,10 +17,7 @@ beforeAll(async () => {
   asking = { session, call: localCall(new AbortController().signal), dryRun: false, reason: 'why not' }
   await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
 })
-afterAll(async () => {
-  await session[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => session[Symbol.asyncDispose]())
 
 let count = 0
 async function user(roles: readonly string[], permissions: readonly string[] = []): Promise<string> {

@@ -9,7 +9,7 @@ import { Fault } from '../../src/core/base/errors.ts'
 import type { AssignRolesResponse } from '../../src/core/protocol/index.ts'
 import type { Service } from '../../src/core/protocol/service/service.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const hour = 3_600_000
 
@@ -66,17 +66,13 @@ describe('the flags of an end', () => {
 })
 
 describe('role commands with ends', () => {
-  let home: Home
+  const home = temporaryHome()
   let session: CommandSession
   beforeAll(async () => {
-    home = svcHome()
     await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
     session = await openSession({ local: true }, capturedIo({ env: { SVC_HOME: home.folder } }).io)
   })
-  afterAll(async () => {
-    await session[Symbol.asyncDispose]()
-    home.remove()
-  })
+  afterAll(() => session[Symbol.asyncDispose]())
   const add = (name: string, ...more: readonly string[]) => home.run(['users', 'add', name, '--no-password', ...more])
   const screenOf = async (name: string) => (await home.run(['roles', 'show', name], { columns: 200 })).stdout
   const run = (line: string) => home.run(line.split(' '), { columns: 200 })

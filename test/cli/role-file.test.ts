@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { jsvNames } from '../../src/cli/render/table.ts'
 import { type FileChange, readRoleFile } from '../../src/cli/roles/role-file.ts'
 import { Fault } from '../../src/core/base/errors.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-role-file-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 let count = 0
 function file(content: string | Uint8Array, ending = 'csv'): string {

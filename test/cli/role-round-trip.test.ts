@@ -2,21 +2,19 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Accounts, password, startAccounts } from '../server/accounts.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 let accounts: Accounts
 let home: Home
 beforeEach(async () => {
   accounts = await startAccounts()
-  home = svcHome()
+  home = temporaryHome()
   const args = ['login', '--server', `http://127.0.0.1:${accounts.port}`, '-u', 'Ann', '--password-stdin']
   const ran = await home.run([...args, '--insecure-storage'], { stdin: password })
   expect(ran).toMatchObject({ code: 0 })
 })
-afterEach(async () => {
-  await accounts.close()
-  home.remove()
-})
+afterEach(() => accounts.close())
 const profilesPath = () => join(home.folder, 'config.json')
 type Profiles = { readonly profiles: Record<string, Record<string, unknown>> }
 const profiles = (): Profiles => JSON.parse(readFileSync(profilesPath(), 'utf8')) as Profiles

@@ -3,7 +3,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { documentOf } from '../support/program/documents.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/program/keyring.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
@@ -93,18 +93,16 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
 
   test('K8 a secret of one host and port is refused for another before anything is sent', async () => {
     const other = await guarded()
-    try {
-      configure(other.port)
-      await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], secret)
-      const ran = await health()
-      expect(ran.code).toBe(3)
-      expect(ran.stdout).toContain(
-        `it is bound to 127.0.0.1:${peer.port}, but this monitor connects to 127.0.0.1:${other.port}`,
-      )
-      expect(other.requests.filter((one) => one !== '')).toEqual([])
-      expect(ran.stdout + ran.stderr).not.toContain(secret)
-    } finally {
-      other.server.close()
-    }
+    onTestFinished(() => void other.server.close())
+
+    configure(other.port)
+    await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], secret)
+    const ran = await health()
+    expect(ran.code).toBe(3)
+    expect(ran.stdout).toContain(
+      `it is bound to 127.0.0.1:${peer.port}, but this monitor connects to 127.0.0.1:${other.port}`,
+    )
+    expect(other.requests.filter((one) => one !== '')).toEqual([])
+    expect(ran.stdout + ran.stderr).not.toContain(secret)
   })
 })

@@ -2,14 +2,13 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
-import { svcHome } from '../support/program/svc.ts'
+import { describe, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
 
 describe('without a keychain', () => {
-  const home = svcHome()
-  afterAll(() => home.remove())
+  const home = temporaryHome()
 
   test('K8 set reports that before it prompts, with the remedies', async () => {
     const ran = await home.run(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })

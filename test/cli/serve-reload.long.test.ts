@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { documentOf } from '../support/program/documents.ts'
 import { type ServeNode, startNode } from '../support/program/serve-node.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
+const home = temporaryHome()
 let node: ServeNode
 const off = 'serve: {every: off}\n'
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 9${more}}`
@@ -13,7 +13,6 @@ const put = (yaml: string): void => writeFileSync(node.config, yaml, { mode: 0o6
 const reload = (...flags: readonly string[]) => home.run(['serve', 'reload', ...flags])
 
 beforeAll(async () => {
-  home = svcHome()
   node = await startNode({
     store: join(home.folder, 'store', 'svc.db'),
     env: { HOME: home.folder },
@@ -22,7 +21,6 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => {
   await node.stop()
-  home.remove()
 }, 60_000)
 
 test('W9 svc serve reload says what it added, removed and changed, in words and as a document', async () => {

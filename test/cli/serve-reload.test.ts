@@ -9,17 +9,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { reloadText } from '../../src/cli/serve/lists.ts'
 import { announce, entryFile, requestEmptyInclude, takeEmptyInclude } from '../../src/cli/session/running.ts'
 import { identityInPs, identityOf, type ProcessIdentity, startTicks } from '../../src/core/base/running-process.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 let home: Home
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
 })
-afterEach(() => home.remove())
 
 /** Registers a process as if it were a server, and returns the file. */
 function registered(

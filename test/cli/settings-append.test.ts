@@ -4,18 +4,16 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sentFile } from '../../src/cli/serve/sent-file.ts'
 import { SentWithoutStore } from '../../src/core/service/notify/sent-without-store.ts'
 import type { NoticeItem } from '../../src/core/watch/outbox/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const day = 86_400_000
 const itemOf = (incident: string): NoticeItem => ({
@@ -31,8 +29,7 @@ const itemOf = (incident: string): NoticeItem => ({
 
 /** The file of a node in a home of its own, and processes that use it. */
 function noted() {
-  const home = mkdtempSync(join(tmpdir(), 'svc-sent-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryFolder()
   const logs: string[] = []
   let now = 10 * day
   const started = (store = 'store-1'): SentWithoutStore =>
@@ -79,11 +76,7 @@ const refusals: readonly {
       symlinkSync(join(folder, 'other'), file)
     },
   },
-  {
-    what: 'a folder in its place',
-    reason: /told-a\.jsonl/,
-    make: ({ file }) => mkdirSync(file, { mode: 0o700 }),
-  },
+  { what: 'a folder in its place', reason: /told-a\.jsonl/, make: ({ file }) => mkdirSync(file, { mode: 0o700 }) },
   {
     what: 'a folder that others may enter',
     reason: /state is accessible to other accounts \(mode 0755\)/,

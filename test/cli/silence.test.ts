@@ -1,17 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
 import type { Incident, StoredState } from '../../src/core/watch/states/index.ts'
 import { documentOf } from '../support/program/documents.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { freePort } from '../support/servers/server.ts'
 
 const tcp = (name: string, port: number): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}}`
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   const port = await freePort()
   const yaml = `types:
   Sql: [${tcp('orders', port)}, ${tcp('replica', port)}]
@@ -21,7 +20,6 @@ beforeAll(async () => {
   await home.run(['users', 'add', 'ann', '--no-password'])
   await plant('connect', 'open')
 })
-afterAll(() => home.remove())
 beforeEach(async () => {
   const { silences } = JSON.parse((await home.run(['silence', 'list', '--json'])).stdout) as {
     silences: readonly { id: string }[]

@@ -1,6 +1,7 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { commands } from '../../src/registry.ts'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import type { Home, Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 /**
  * Every command once as the built program in a process of its own, and once in this process: both give the same. All
@@ -87,12 +88,8 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['version'], code: 0 },
 ]
 
-const inside = svcHome()
-const outside = svcHome()
-afterAll(() => {
-  inside.remove()
-  outside.remove()
-})
+const inside = temporaryHome()
+const outside = temporaryHome()
 
 /** Removes the differences between any two runs of one command: the folder, times, and random values. */
 function comparable(home: Home, { code, stdout, stderr }: Ran): object {

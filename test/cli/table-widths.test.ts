@@ -1,19 +1,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { brokenWords, width } from '../../src/cli/render/width.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
-beforeAll(() => {
-  home = svcHome()
+const home = temporaryHome()
+beforeAll(() =>
   writeFileSync(
     join(home.folder, 'svc.yaml'),
     'types:\n  Sql:\n    - {kind: tcp, name: replica with a rather long name, host: 127.0.0.1, port: 1}\n',
     { mode: 0o600 },
-  )
-})
-afterAll(() => home.remove())
+  ),
+)
 
 /** Lists whose texts are longer than a terminal. */
 const commands: readonly (readonly string[])[] = [

@@ -1,22 +1,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/render/hints.ts'
 import { commands } from '../../src/registry.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
-
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 
 const url = 'https://svc.example.com'
 
 /** A home with a store that has an Admin, and with the current profile `prod`. */
 async function homeWithProfile(): Promise<Home> {
-  const home = svcHome()
-  ends.push(home.remove)
+  const home = temporaryHome()
   await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
   await home.run(['profile', 'add', 'prod', '--server', url])
   await home.run(['profile', 'use', 'prod'])
@@ -95,8 +90,7 @@ describe('a command that acts on this machine while a profile is current', () =>
   })
 
   test('names SVC_SERVER when that chose the server, without the password in its URL', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
     const ran = await home.run(['users', 'list'], { env: { SVC_SERVER: 'https://me:s3cret@svc.example.com' } })
     expect(firstLine(ran.stderr)).toMatch(/^On this machine, not at https:\/\/svc\.example\.com: the store \//)
@@ -104,8 +98,7 @@ describe('a command that acts on this machine while a profile is current', () =>
   })
 
   test('prints no such line without a profile, and still works with a damaged settings file', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
     expect((await home.run(['users', 'list'])).stderr).toBe('')
     const unknown = await home.run(['users', 'list'], { env: { SVC_PROFILE: 'nowhere' } })
@@ -116,8 +109,8 @@ describe('a command that acts on this machine while a profile is current', () =>
 describe('svc login', () => {
   test('lists the commands that act at the server and those that never do', async () => {
     const server = await signInServer({ dialect: 'rotating' })
-    const home = svcHome()
-    ends.push(server.close, home.remove)
+    const home = temporaryHome()
+    onTestFinished(server.close)
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
     const { stdout } = await home.run(args, { stdin: password })
     expect(stdout).not.toContain('commands act there')
@@ -141,8 +134,7 @@ describe('svc login', () => {
 
 describe('svc profile use', () => {
   test('lists the commands that act at the server and those that never do', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     await home.run(['profile', 'add', 'prod', '--server', url])
     const { stdout } = await home.run(['profile', 'use', 'prod'])
     expect(stdout).toMatch(
@@ -153,8 +145,7 @@ describe('svc profile use', () => {
 
 describe('a hint that suggests a command', () => {
   test('repeats --store, quoted for a shell', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     const store = join(home.folder, 'other store.db')
     await home.run(['users', 'add', 'root', '--no-password', '--store', store])
     const ran = await home.run(['users', 'show', 'rot', '--store', store])
@@ -164,8 +155,7 @@ describe('a hint that suggests a command', () => {
   })
 
   test('repeats --server and --ca-file, and --profile, for commands that have these flags', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     const one = await home.run(['roles', 'assign', 'bob', '--server', url, '--ca-file', 'a b.pem'])
     expect(one.stderr).toContain(`svc roles assign --server ${url} --ca-file 'a b.pem' bob --role ROLE`)
     expect(one.stderr).toContain(`svc roles show --server ${url} --ca-file 'a b.pem' bob`)
@@ -198,8 +188,7 @@ describe('a hint that suggests a command', () => {
   })
 
   test('repeats --config for monitors', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     const config = join(home.folder, 'two types.yaml')
     const monitor = '[{kind: tcp, name: a, host: 127.0.0.1, port: 1}]'
     writeFileSync(config, `types:\n  App: ${monitor}\n  Sql: ${monitor}\n`, { mode: 0o600 })
@@ -209,8 +198,7 @@ describe('a hint that suggests a command', () => {
   })
 
   test('never repeats a password of a URL', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     const server = await home.run(['roles', 'assign', 'bob', '--server', 'https://me:s3cret@svc.example.com/x'])
     expect(server.stderr).toContain('svc roles assign --server https://svc.example.com/x bob')
     const store = 'postgres://me:s3cret@127.0.0.1:1/svc?password=s3cret2'
@@ -220,8 +208,7 @@ describe('a hint that suggests a command', () => {
   })
 
   test('is the same with --json', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     const ran = await home.run(['roles', 'assign', 'bob', '--server', url, '--json'])
     expect(JSON.parse(ran.stdout).error.hints[0]).toBe(`svc roles assign --server ${url} bob --role ROLE`)
   })
@@ -229,8 +216,7 @@ describe('a hint that suggests a command', () => {
 
 describe('svc roles assign with a role that nobody holds', () => {
   test('assigns it and notes the nearest role, and notes nothing for a role that somebody holds', async () => {
-    const home = svcHome()
-    ends.push(home.remove)
+    const home = temporaryHome()
     await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
     await home.run(['users', 'add', 'bob', '--no-password'])
     const mistyped = await home.run(['roles', 'assign', 'bob', '--role', 'Admn'])

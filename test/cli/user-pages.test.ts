@@ -1,13 +1,12 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 /** More than two pages. */
 const count = 2_500
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   expect((await home.run(['users', 'add', 'ann', '--role', 'Admin', '--no-password'])).code).toBe(0)
   const database = new DatabaseSync(join(home.folder, 'store', 'svc.db'))
   database.exec(`
@@ -20,7 +19,6 @@ beforeAll(async () => {
     COMMIT`)
   database.close()
 })
-afterAll(() => home.remove())
 
 const everybody = ['ann', ...Array.from({ length: count - 1 }, (_, at) => `User${String(at + 1).padStart(4, '0')}`)]
 const few = everybody.filter((name) => name.endsWith('7'))

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chownSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { passwordRule } from '../../src/core/base/names.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { homeWithAdmin, password, userNames } from '../support/program/admin-home.ts'
@@ -94,13 +94,13 @@ suiteWith(
         const folder = join(home.folder, 'store')
         const paths = [folder, ...readdirSync(folder).map((file) => join(folder, file))]
         for (const path of paths) chownSync(path, 65_534, 65_534)
-        try {
-          const ran = await answered('users add eve', [])
-          expect(ran).toMatchObject({ status: 12, output: expect.stringContaining('belongs to the account nobody') })
-          expect(ran.output).not.toContain('Password for')
-        } finally {
+        onTestFinished(() => {
           for (const path of paths) chownSync(path, 0, 0)
-        }
+        })
+
+        const ran = await answered('users add eve', [])
+        expect(ran).toMatchObject({ status: 12, output: expect.stringContaining('belongs to the account nobody') })
+        expect(ran.output).not.toContain('Password for')
       },
     )
   },

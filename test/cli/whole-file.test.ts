@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { writeWhole } from '../../src/cli/serve/serve-run.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-whole-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 test('a program that waits for a file finds the whole of it', async () => {
   const file = join(folder, 'port')

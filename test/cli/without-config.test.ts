@@ -1,18 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   for (const name of ['ann', 'bob']) {
     const args = ['users', 'add', name, '--role', 'Admin', '--password-stdin']
     expect(await home.run(args, { stdin: 'violet-harbour-42' })).toMatchObject({ code: 0 })
   }
   mkdirSync(join(home.folder, 'files'), { mode: 0o700 })
 })
-afterAll(() => home.remove())
 
 const lines = [
   'roles show ann',

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { clientOf, faultOf, faultText, healthAt } from './asking.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-client-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 test.each([
   ['', /empty/],

@@ -1,19 +1,15 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
 import type { Credential } from '../../src/core/protocol/service/service.ts'
 import { type Dialect, password, type SignInServer, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { basicSql, callWith, clientOf, faultOf, faultText } from './asking.ts'
 
-const opened: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of opened.splice(0)) await close()
-})
 async function serve(dialect: Dialect, echoes = false): Promise<SignInServer> {
   const server = await signInServer({ dialect, echoes })
-  opened.push(server.close)
+  onTestFinished(server.close)
   return server
 }
 const withUser = { provider: 'credentials', UserName: user, Password: password, Meta: { refresh: 'rotate' } }
@@ -186,10 +182,8 @@ describe('secrets are sent only to their server', () => {
     }).listen(0, '127.0.0.1')
     await once(lure, 'listening')
     const url = `http://127.0.0.1:${(lure.address() as AddressInfo).port}`
-    opened.push(
-      async () => void other.close(),
-      async () => void lure.close(),
-    )
+    onTestFinished(async () => void other.close())
+    onTestFinished(async () => void lure.close())
     const credential = source(bearer('a-token'), [bearer('another')], true)
     const client = clientOf(url, { credential })
     for (const attempt of [
@@ -215,7 +209,7 @@ describe('secrets are sent only to their server', () => {
       } else response.writeHead(302, { location: '/moved' }).end()
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
-    opened.push(async () => void server.close())
+    onTestFinished(async () => void server.close())
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     await clientOf(url, { credential: source(bearer('a-token'), [], true) }).healthCheck(basicSql, callWith())
     expect(input).toEqual(['Bearer a-token', undefined])

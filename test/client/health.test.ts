@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { deadlines } from '../../src/core/checks/engine/index.ts'
 import { patienceFor } from '../../src/core/client/index.ts'
 import {
@@ -31,11 +31,7 @@ const healthy: HealthCheckResponse = {
   CorrelationId: 'c1',
   FailedMonitorCount: 0,
   MonitorSummaries: monitors,
-  ExecutionMetrics: {
-    StartDateTime: new Date(1614834367089),
-    EndDateTime: new Date(1614834368323),
-    Duration: 1234,
-  },
+  ExecutionMetrics: { StartDateTime: new Date(1614834367089), EndDateTime: new Date(1614834368323), Duration: 1234 },
 }
 
 test('C1 a health check is a GET that requests uncompressed JSON, with its inputs in the query', async () => {
@@ -207,15 +203,15 @@ test('many concurrent calls each get their own answer, and leave no connection b
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const client = clientOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  try {
-    const ids = Array.from({ length: 40 }, (_, at) => `id-${at}`)
-    const answers = await Promise.all(ids.map((id) => client.healthCheck(basicSql, callWith({ correlationId: id }))))
-    expect(answers.map((answer) => answer.CorrelationId)).toEqual(ids)
-    await expect.poll(() => new Promise((resolve) => server.getConnections((_, open) => resolve(open)))).toBe(0)
-  } finally {
+  onTestFinished(() => {
     client.close()
     server.close()
-  }
+  })
+
+  const ids = Array.from({ length: 40 }, (_, at) => `id-${at}`)
+  const answers = await Promise.all(ids.map((id) => client.healthCheck(basicSql, callWith({ correlationId: id }))))
+  expect(answers.map((answer) => answer.CorrelationId)).toEqual(ids)
+  await expect.poll(() => new Promise((resolve) => server.getConnections((_, open) => resolve(open)))).toBe(0)
 })
 
 const failedResult = { MonitoringName: 'read', Status: 'Failure', StatusMessage: 'no answer' }

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
 import { raw } from '../server/site.ts'
-import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import type { Home, Ran } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import {
   admin,
   generations,
@@ -15,18 +16,13 @@ import {
 } from '../support/simulated/replay.ts'
 import { basicSql, callWith, clientOf, faultOf } from './asking.ts'
 
-const ends: (() => Promise<void> | void)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 async function replayed(options: ReplayOptions): Promise<Replay> {
   const server = await replay(options)
-  ends.push(server.close)
+  onTestFinished(server.close)
   return server
 }
 async function fixture(options: ReplayOptions): Promise<{ readonly server: Replay; readonly home: Home }> {
-  const home = svcHome()
-  ends.push(home.remove)
+  const home = temporaryHome()
   return { server: await replayed(options), home }
 }
 const login = ({ url }: Replay, home: Home, user = admin, more: readonly string[] = []): Promise<Ran> =>

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { loadConfig, loadScheduleLoad } from '../../src/core/config/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 async function load(yaml: string) {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-every-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   return await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
 }

@@ -1,6 +1,6 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { candidates, loadConfig } from '../../src/core/config/index.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
@@ -82,11 +82,9 @@ test('the working directory is never searched', async () => {
   await file(join(work, 'svc.yaml'), 'serve: {jsonp: false}')
   const before = process.cwd()
   process.chdir(work)
-  try {
-    expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBeUndefined()
-  } finally {
-    process.chdir(before)
-  }
+  onTestFinished(() => process.chdir(before))
+
+  expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBeUndefined()
 })
 
 test('a link is followed to its target', async () => {

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type LoadOptions, loadConfig } from '../../src/core/config/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-former-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 const load = async (yaml: string, more: Partial<LoadOptions> = {}) => {
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })

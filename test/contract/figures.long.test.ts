@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { renderHealth } from '../../src/cli/health/screen.ts'
 import { type Entry, healthCheckResponse, type ReportName, reports } from '../../src/core/checks/reports/index.ts'
 import { openClient } from '../../src/core/client/index.ts'
@@ -22,10 +21,10 @@ import { type Certificates, makeCertificates, opensslMissing } from '../support/
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
 import { serverFolder } from '../support/servers/server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 const core = async (shared: boolean): Promise<Core> =>
   testCore({
@@ -54,29 +53,25 @@ async function ask(service: Service, more: Partial<Call> = {}) {
 
 test('in process a health answer comes with its run, which holds the values that the checks measured', async () => {
   const { service, runtime } = await core(false)
-  try {
-    const { response, run } = await ask(service)
-    if (!run) throw new Error('There is no run')
-    expect(response).toEqual(healthCheckResponse(run))
-    const measured = run.monitors.flatMap(({ results }) => results.filter(({ measurement }) => measurement))
-    expect(measured.map(({ check }) => check)).toContain('round trip')
-    for (const { measurement } of measured) {
-      expect(measurement).toMatchObject({ value: expect.any(Number), unit: expect.any(String) })
-    }
-  } finally {
-    await runtime.close()
+  onTestFinished(() => runtime.close())
+
+  const { response, run } = await ask(service)
+  if (!run) throw new Error('There is no run')
+  expect(response).toEqual(healthCheckResponse(run))
+  const measured = run.monitors.flatMap(({ results }) => results.filter(({ measurement }) => measurement))
+  expect(measured.map(({ check }) => check)).toContain('round trip')
+  for (const { measurement } of measured) {
+    expect(measurement).toMatchObject({ value: expect.any(Number), unit: expect.any(String) })
   }
 })
 
 test('a selection applies to the run too', async () => {
   const { service, runtime } = await core(false)
-  try {
-    const { response, run } = await ask(service, { selection: { only: ['round trip'], skip: [] } })
-    expect(run?.monitors.flatMap(({ results }) => results.map(({ check }) => check))).toEqual(['round trip'])
-    expect(run?.message).toBe(response.StatusMessage)
-  } finally {
-    await runtime.close()
-  }
+  onTestFinished(() => runtime.close())
+
+  const { response, run } = await ask(service, { selection: { only: ['round trip'], skip: [] } })
+  expect(run?.monitors.flatMap(({ results }) => results.map(({ check }) => check))).toEqual(['round trip'])
+  expect(run?.message).toBe(response.StatusMessage)
 })
 
 /** Expects the round trip of svc's own store in a report; `ms` is the measured time. */
@@ -143,37 +138,29 @@ async function expectFigures(entry: Entry): Promise<void> {
 
 test("a value that a check of svc's own store measures reaches each report and the terminal in process", async () => {
   const { service, runtime } = await core(false)
-  try {
-    const { response: Response, run: Run } = await ask(service)
-    await expectFigures({ Target: 'here', ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
-  } finally {
-    await runtime.close()
-  }
+  onTestFinished(() => runtime.close())
+
+  const { response: Response, run: Run } = await ask(service)
+  await expectFigures({ Target: 'here', ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
 })
 
 test("a value that a check of svc's own store measures reaches each report and the terminal from svc serve", async () => {
   const { service, url, close } = await overHttp()
-  try {
-    const { response: Response, run: Run } = await ask(service)
-    await expectFigures({ Target: url, ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
-  } finally {
-    await close()
-  }
+  onTestFinished(() => close())
+
+  const { response: Response, run: Run } = await ask(service)
+  await expectFigures({ Target: url, ServerType: 'Sql', ExecutionMode: 'Advanced', ExitCode: 0, Response, Run })
 })
 
 test('the answer that a client derives from a run equals, byte for byte, the one that others receive', async () => {
   const { service, url, close } = await overHttp()
-  try {
-    const { response } = await ask(service)
-    const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql&IncludeServerStateInformation=true'
-    const plain = await fetch(url + question, {
-      headers: { 'X-Correlation-Id': 'figures', Accept: 'application/json' },
-    })
-    expect(plain.headers.get('content-type')).toBe('application/json; charset=utf-8')
-    expect(encodeJson(HealthCheckResponse, response)).toBe(await plain.text())
-  } finally {
-    await close()
-  }
+  onTestFinished(() => close())
+
+  const { response } = await ask(service)
+  const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql&IncludeServerStateInformation=true'
+  const plain = await fetch(url + question, { headers: { 'X-Correlation-Id': 'figures', Accept: 'application/json' } })
+  expect(plain.headers.get('content-type')).toBe('application/json; charset=utf-8')
+  expect(encodeJson(HealthCheckResponse, response)).toBe(await plain.text())
 })
 
 /** The expected figure, in whichever report: of a check there, the unit, its limits, and where its value lies. */

@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import * as dtos from '../../src/core/protocol/dtos.ts'
 import * as enums from '../../src/core/protocol/enums.ts'
@@ -10,6 +9,7 @@ import { csv } from '../../src/core/protocol/wire/csv.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, failing, startSite, withSite } from '../server/site.ts'
 import { testCore } from '../support/engine/core.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { farMs } from '../support/suite/until.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
@@ -66,7 +66,7 @@ describe('operations', () => {
   })
 
   test('I4 a type runs the monitors that svc.yaml lists under it, and no others', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-types-'))
+    const folder = temporaryFolder()
     const listed = (name: string): string =>
       `host: false\n    monitors:\n      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${at.port}}\n`
     writeFileSync(join(folder, 'svc.yaml'), `types:\n  App:\n    ${listed('shop')}  Batch:\n    ${listed('queue')}`, {
@@ -81,12 +81,9 @@ describe('operations', () => {
       )
       return (answer.MonitorSummaries ?? []).map(({ MonitorName }) => MonitorName)
     }
-    try {
-      expect([await ran('App'), await ran('Batch')]).toEqual([['tcp shop'], ['tcp queue']])
-    } finally {
-      await runtime.close()
-      rmSync(folder, { recursive: true, force: true })
-    }
+    onTestFinished(() => runtime.close())
+
+    expect([await ran('App'), await ran('Batch')]).toEqual([['tcp shop'], ['tcp queue']])
   })
 })
 
@@ -293,7 +290,7 @@ describe('endpoints', () => {
   })
 
   test('I19 failures that belong to a deployment are suppressed on request, and no others', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-interface-'))
+    const folder = temporaryFolder()
     const file = (name: string, text: string): void => writeFileSync(join(folder, name), text, { mode: 0o600 })
     file('version', '41\n')
     file(
@@ -315,7 +312,6 @@ describe('endpoints', () => {
     expect(await statusFor(false)).toBe('Failure')
     expect(await statusFor(true)).toBe('Success')
     await runtime.close()
-    rmSync(folder, { recursive: true })
   })
 
   test('I20 an anonymous caller gets health', async () => {

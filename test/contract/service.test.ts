@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
@@ -17,11 +15,11 @@ import {
 import { startServer } from '../../src/core/server/index.ts'
 import { testCore } from '../support/engine/core.ts'
 import { localReader } from '../support/engine/peer-process.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-contract-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 const core = async (shared: boolean, store: string) =>
   testCore({

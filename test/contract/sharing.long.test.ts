@@ -1,11 +1,9 @@
 import { channel } from 'node:diagnostics_channel'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { afterAll, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
 import type { Call } from '../../src/core/protocol/service/service.ts'
 import type { startServer } from '../../src/core/server/index.ts'
@@ -15,10 +13,10 @@ import { testCore } from '../support/engine/core.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
 import { lastsAtLeast } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { hungUp, until } from '../support/suite/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 /** A core with shared runs behind HTTP, as `svc serve` has it, with this `types:` part of svc.yaml. */
 const serve = (types: string, limits: Parameters<typeof startServer>[0]['limits'] = {}) =>
@@ -151,42 +149,35 @@ test('H8 the run of a caller that left is finished, and answers those that ask m
 
 test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones', async () => {
   const { service, runtime } = await testCore({ store: join(folder, 'store', 'svc.db') })
-  try {
-    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
-    const elsewhere = from('192.0.2.1')
-    const { BearerToken = '' } = await service.authenticate({ UserName: 'Ann', Password: password }, elsewhere)
-    const begin = async (mode: ExecutionMode, type: ServerType, call: Call): Promise<number> => {
-      const { ExecutionMetrics } = await service.healthCheck({ ExecutionMode: mode, ServerType: type }, call)
-      return ExecutionMetrics?.StartDateTime?.getTime() ?? Number.NaN
-    }
-    const strangers = [
-      ...ServerType.values.map((type) => begin('Basic', type, elsewhere)),
-      begin('Advanced', 'Sql', elsewhere),
-      begin('Advanced', 'Batch', elsewhere),
-      // On this machine, under another account.
-      begin('Advanced', 'App', { ...from('127.0.0.1'), credential: bearer('nonsense') }),
-    ]
-    const identified = [
-      begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
-      begin('Standard', 'Ftp', {
-        ...elsewhere,
-        caller: {
-          kind: 'http',
-          address: '127.0.0.1',
-          loopback: true,
-          process: peerProcess({ isOwn: async () => true }),
-        },
-      }),
-      begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
-    ]
-    const [start, slow] = [await Promise.all(identified), await Promise.all(strangers)]
-    // Sixteen, at four a second: the one with the bad credential, which came last, begins in the fourth second.
-    const last = slow.at(-1) ?? Number.NaN
-    expect(last - Math.min(...slow)).toBeGreaterThanOrEqual(2_000)
-    expect(Math.max(...start)).toBeLessThan(last)
-  } finally {
-    await runtime.close()
+  onTestFinished(() => runtime.close())
+
+  await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
+  const elsewhere = from('192.0.2.1')
+  const { BearerToken = '' } = await service.authenticate({ UserName: 'Ann', Password: password }, elsewhere)
+  const begin = async (mode: ExecutionMode, type: ServerType, call: Call): Promise<number> => {
+    const { ExecutionMetrics } = await service.healthCheck({ ExecutionMode: mode, ServerType: type }, call)
+    return ExecutionMetrics?.StartDateTime?.getTime() ?? Number.NaN
   }
+  const strangers = [
+    ...ServerType.values.map((type) => begin('Basic', type, elsewhere)),
+    begin('Advanced', 'Sql', elsewhere),
+    begin('Advanced', 'Batch', elsewhere),
+    // On this machine, under another account.
+    begin('Advanced', 'App', { ...from('127.0.0.1'), credential: bearer('nonsense') }),
+  ]
+  const identified = [
+    begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
+    begin('Standard', 'Ftp', {
+      ...elsewhere,
+      caller: { kind: 'http', address: '127.0.0.1', loopback: true, process: peerProcess({ isOwn: async () => true }) },
+    }),
+    begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
+  ]
+  const [start, slow] = [await Promise.all(identified), await Promise.all(strangers)]
+  // Sixteen, at four a second: the one with the bad credential, which came last, begins in the fourth second.
+  const last = slow.at(-1) ?? Number.NaN
+  expect(last - Math.min(...slow)).toBeGreaterThanOrEqual(2_000)
+  expect(Math.max(...start)).toBeLessThan(last)
 })
 
 test('S9 checks that still run at the limit are cancelled, with their callers and without any', async () => {

@@ -13,7 +13,7 @@ import {
 } from '../support/servers/samba.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = sambaMissing === undefined && opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -48,7 +48,6 @@ const restored =
 const rows: readonly Row<Domain>[] = [
   {
     fault: 'healthy, with a partner',
-    env,
     monitor: ({ second }) => ({
       kind: 'ldap',
       url: second.url,
@@ -61,24 +60,15 @@ const rows: readonly Row<Domain>[] = [
     expected: { state: 'healthy' },
     peers: ask(),
   },
-  {
-    fault: 'healthy over LDAPS',
-    env,
-    mode: 'Standard',
-    monitor: signIn(),
-    expected: { state: 'healthy' },
-    peers: ask(),
-  },
+  { fault: 'healthy over LDAPS', mode: 'Standard', monitor: signIn(), expected: { state: 'healthy' }, peers: ask() },
   {
     fault: 'the password was changed',
-    env,
     monitor: signIn({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /wrong password/, never: /locked|expired/ },
+    expected: fails('bind', 'auth', /wrong password/, { never: /locked|expired/ }),
     peers: ask('wrong'),
   },
   {
     fault: 'the account is locked',
-    env,
     monitor: signIn(),
     plant: async (domain) => {
       domain.tool(...accountFaults.locksAfterThree)
@@ -88,153 +78,118 @@ const rows: readonly Row<Domain>[] = [
         domain.tool(...accountFaults.neverLocks)
       }
     },
-    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /the account is locked/, never: /wrong pass/ },
+    expected: fails('bind', 'auth', /the account is locked/, { never: /wrong pass/ }),
     peers: ask(),
   },
   {
     fault: 'the account is disabled',
-    env,
     monitor: signIn(),
     plant: async ({ tool }) => {
       tool(...accountFaults.disabled)
       return () => tool('user', 'enable', 'reader')
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'bind',
-      fault: 'auth',
-      says: /the account is disabled/,
-      never: /wrong pass/,
-    },
+    expected: fails('bind', 'auth', /the account is disabled/, { never: /wrong pass/ }),
     peers: ask(),
   },
   {
     fault: 'the account has expired',
-    env,
     monitor: signIn(),
     plant: async ({ tool }) => {
       tool('user', 'setexpiry', 'reader', '--days=-1')
       // --noexpiry would make the password unlimited too.
       return () => tool('user', 'setexpiry', 'reader', '--days=1000')
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'bind',
-      fault: 'auth',
-      says: /the account has expired/,
-      never: /wrong pass/,
-    },
+    expected: fails('bind', 'auth', /the account has expired/, { never: /wrong pass/ }),
     peers: ask(),
   },
   {
     fault: 'the password has expired',
-    env,
     monitor: signIn(),
     plant: async (domain) => {
       // Samba's passwords last 42 days.
       domain.agePassword(50)
       return restored(domain)
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'bind',
-      fault: 'auth',
-      says: /the password has expired/,
-      never: /wrong pass/,
-    },
+    expected: fails('bind', 'auth', /the password has expired/, { never: /wrong pass/ }),
     peers: ask(),
   },
   {
     fault: 'the password must be changed first',
-    env,
     monitor: signIn({ password: { env: 'CHANGED' } }),
     plant: async (domain) => {
       domain.tool(...accountFaults.mustChange)
       return restored(domain)
     },
-    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /must be changed first/, never: /wrong pass/ },
+    expected: fails('bind', 'auth', /must be changed first/, { never: /wrong pass/ }),
     peers: ask(changed),
   },
   {
     fault: 'the password expires in 10 days',
-    env,
     mode: 'Standard',
     monitor: signIn(),
     plant: async ({ tool }) => {
       tool(...accountFaults.expiresIn(10))
       return () => tool(...accountFaults.expiresIn(42))
     },
-    expected: { state: 'warning', check: 'password expiry', says: /expires in (?:10|9(?:\.\d+)?) d/ },
+    expected: warns('password expiry', /expires in (?:10|9(?:\.\d+)?) d/),
     peers: ask(),
   },
   {
     fault: 'the password expires in 2 days',
-    env,
     mode: 'Standard',
     monitor: signIn(),
     plant: async ({ tool }) => {
       tool(...accountFaults.expiresIn(2))
       return () => tool(...accountFaults.expiresIn(42))
     },
-    expected: { state: 'unhealthy', check: 'password expiry', fault: 'threshold', says: /expires in (?:2 d|4\d)/ },
+    expected: fails('password expiry', 'threshold', /expires in (?:2 d|4\d)/),
     peers: ask(),
   },
   {
     fault: 'the base entry is missing',
-    env,
     mode: 'Standard',
     monitor: signIn({ base: `OU=Machines,${domainBase}` }),
-    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /OU=Machines/ },
+    expected: fails('search', 'data', /OU=Machines/),
     peers: ask(reader.password, `OU=Machines,${domainBase}`),
   },
   {
     fault: 'a group is missing',
-    env,
     monitor: signIn({ entry: { filter: '(&(objectClass=group)(cn=Operators of svc))' } }),
-    expected: { state: 'unhealthy', check: 'entry', fault: 'data', says: /finds nothing for/ },
+    expected: fails('entry', 'data', /finds nothing for/),
     peers: ask(),
   },
   {
     fault: 'the controller receives nothing from the other one',
-    env,
     monitor: signIn(),
-    expected: { state: 'warning', check: 'replication', says: /no partner.*2 domain controllers/ },
+    expected: warns('replication', /no partner.*2 domain controllers/),
     peers: ask(),
   },
   {
     fault: 'an anonymous search',
     mode: 'Standard',
     monitor: ({ first }) => ({ kind: 'ldap', url: first.url, base: domainBase }),
-    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /without an account.*before a sign-in/ },
+    expected: fails('search', 'data', /without an account.*before a sign-in/),
     peers: ({ first: { address } }) => [
       { program: 'check_ldap', args: ['-H', address.replace(/:\d+$/, ''), '-3', '-b', domainBase, '-t', '4'] },
     ],
   },
   {
     fault: 'an expired certificate',
-    env,
     monitor: ({ second, ...domain }) => signIn({ url: second.ldaps })({ second, ...domain }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+    expected: fails('connect', 'tls', /expired/),
   },
   {
     fault: 'the controller is frozen',
-    env,
     monitor: signIn({ timeout: '2s' }),
     plant: async ({ freezeFirst, thawFirst }) => {
       freezeFirst()
       return thawFirst
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
     peers: ask(),
   },
   {
     fault: 'the controller is stopped',
-    env,
     monitor: signIn(),
     plant: async ({ stopFirst }) => {
       stopFirst()
@@ -242,7 +197,7 @@ const rows: readonly Row<Domain>[] = [
       await pause(1_000)
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: ask(),
   },
 ]
@@ -260,6 +215,7 @@ const version = (): string =>
 
 corpus<Domain>({
   server: `Samba${sambaMissing === undefined ? version() : ''} as Active Directory`,
+  env,
   missing: sambaMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -268,6 +224,5 @@ corpus<Domain>({
     domain.tool(...accountFaults.neverLocks)
     return domain
   },
-  stop: ({ remove }) => remove(),
   rows,
 })

@@ -13,7 +13,7 @@ import {
 import { freePort, serverFolder } from '../support/servers/server.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -59,23 +59,20 @@ const mariadbRows: readonly Row<Mariadb>[] = [
   {
     fault: 'the account is locked',
     blind: 'held',
-    env,
     monitor: mysql(),
     plant: sql(`ALTER USER ${account} ACCOUNT LOCK`, `ALTER USER ${account} ACCOUNT UNLOCK`),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /locked/ },
+    expected: fails('connect', 'auth', /locked/),
   },
   {
     fault: 'the password of the account has expired',
     blind: 'false green',
-    env,
     monitor: mysql(),
     plant: sql(`ALTER USER ${account} PASSWORD EXPIRE`, `ALTER USER ${account} IDENTIFIED BY '${password}'`),
-    expected: { state: 'unhealthy', check: 'query', fault: 'auth', says: /expired/ },
+    expected: fails('query', 'auth', /expired/),
   },
   {
     fault: 'the account has used up the connections that it may open in an hour',
     blind: 'held',
-    env,
     monitor: mysql(),
     plant: async (servers) => {
       const cure = await sql(
@@ -86,67 +83,59 @@ const mariadbRows: readonly Row<Mariadb>[] = [
       await used.end()
       return cure
     },
-    expected: { state: 'unhealthy', check: 'connect', says: /max_connections_per_hour/, never: /password/ },
+    expected: fails('connect', 'any', /max_connections_per_hour/, { never: /password/ }),
   },
   {
     fault: 'the server accepts encrypted connections only',
     blind: 'wrong expectation',
-    env,
     monitor: mysql(),
     plant: sql('SET GLOBAL require_secure_transport = 1', 'SET GLOBAL require_secure_transport = 0'),
     // MariaDB answers as it does to a wrong password.
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in of "monitor"/ },
+    expected: fails('connect', 'auth', /refused the sign-in of "monitor"/),
   },
   {
     fault: 'the certificate ends in 5 days',
     blind: 'wrong expectation',
-    env,
     monitor: mysql({ tls: { mode: 'verify', servername: 'svc.test', caFile: certificates?.caFile } }, 'fiveDays'),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
   },
   {
     fault: 'the server speaks no TLS, and svc requires it',
     blind: 'wrong expectation',
-    env,
     monitor: mysql({ tls: { mode: 'verify', servername: 'svc.test', caFile: certificates?.caFile } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /TLS/ },
+    expected: fails('connect', 'tls', /TLS/),
   },
   {
     fault: 'the server was made read-only and forgotten',
     blind: 'held',
-    env,
     monitor: mysql({ role: 'source' }),
     plant: sql('SET GLOBAL read_only = 1', 'SET GLOBAL read_only = 0'),
-    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /read.only/ },
+    expected: fails('role', 'data', /read.only/),
   },
   {
     fault: 'a healthy node of Galera',
     blind: 'held',
-    env,
     monitor: mysql({ allowWrites: true }, 'galera'),
     expected: { state: 'healthy' },
   },
   {
     fault: 'a node of Galera is desynchronized, as during a backup',
     blind: 'held',
-    env,
     monitor: mysql({}, 'galera'),
     plant: sql('SET GLOBAL wsrep_desync = ON', 'SET GLOBAL wsrep_desync = OFF', 'galera'),
-    expected: { state: 'warning', check: 'galera', says: /Desync/ },
+    expected: warns('galera', /Desync/),
   },
   {
     fault: 'a node of Galera refuses all statements (wsrep_reject_queries)',
     blind: 'false green',
-    env,
     monitor: mysql({}, 'galera'),
     plant: sql('SET GLOBAL wsrep_reject_queries = ALL', 'SET GLOBAL wsrep_reject_queries = NONE', 'galera'),
     mode: 'Standard',
-    expected: { state: 'unhealthy', check: 'galera', fault: 'data', says: /refuses all queries/ },
+    expected: fails('galera', 'data', /refuses all queries/),
   },
   {
     fault: 'a node of Galera has lost its quorum',
     blind: 'wrong expectation',
-    env,
     mode: 'Standard',
     monitor: mysql({}, 'galera'),
     plant: async ({ galera: node }) => {
@@ -164,7 +153,7 @@ const mariadbRows: readonly Row<Mariadb>[] = [
         await clusterIs('Primary')
       }
     },
-    expected: { state: 'unhealthy', check: 'galera', fault: 'data', says: /not ready for queries/ },
+    expected: fails('galera', 'data', /not ready for queries/),
   },
 ]
 
@@ -174,6 +163,7 @@ const mariadbAccounts = `CREATE DATABASE orders; CREATE USER ${account} IDENTIFI
 
 corpus<Mariadb>({
   server: 'MariaDB, blind rows',
+  env,
   missing: mariadbMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -188,9 +178,6 @@ corpus<Mariadb>({
     }
     for (const server of Object.values(servers)) await server.query(mariadbAccounts)
     return servers
-  },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
   },
   rows: mariadbRows,
 })
@@ -230,53 +217,41 @@ const postgresRows: readonly Row<Postgres>[] = [
   {
     fault: 'the certificate ends in 5 days',
     blind: 'held',
-    env,
     monitor: postgres({ tls: { mode: 'verify', caFile: certificates?.caFile } }, 'fiveDays'),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
   },
   {
     fault: 'the account may no longer sign in (NOLOGIN)',
     blind: 'held',
-    env,
     monitor: postgres(),
     plant: statements(['ALTER ROLE monitor NOLOGIN'], ['ALTER ROLE monitor LOGIN']),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /not (?:permitted|allowed) to log in/ },
+    expected: fails('connect', 'auth', /not (?:permitted|allowed) to log in/),
   },
   {
     fault: 'the password of the account is no longer valid (VALID UNTIL)',
     blind: 'held',
-    env,
     monitor: postgres(),
     plant: statements(["ALTER ROLE monitor VALID UNTIL '2020-01-01'"], ["ALTER ROLE monitor VALID UNTIL 'infinity'"]),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in/ },
+    expected: fails('connect', 'auth', /refused the sign-in/),
   },
   {
     fault: 'the account has used up its own connections',
     blind: 'held',
-    env,
     monitor: postgres(),
     plant: statements(['ALTER ROLE monitor CONNECTION LIMIT 0'], ['ALTER ROLE monitor CONNECTION LIMIT -1']),
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      says: /too many connections for role|connection limit/i,
+    expected: fails('connect', 'any', /too many connections for role|connection limit/i, {
       never: /server accepts no more connections/,
-    },
+    }),
   },
   {
     fault: 'the database accepts no connections (ALLOW_CONNECTIONS)',
     blind: 'held',
-    env,
     monitor: postgres({}, 'plain', 'orders'),
     plant: statements(
       ['ALTER DATABASE orders WITH ALLOW_CONNECTIONS false'],
       ['ALTER DATABASE orders WITH ALLOW_CONNECTIONS true'],
     ),
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      says: /"orders".*not currently accepting connections|accepts no connections/,
-    },
+    expected: fails('connect', 'any', /"orders".*not currently accepting connections|accepts no connections/),
   },
   {
     fault: 'no line of pg_hba.conf admits the account',
@@ -284,36 +259,32 @@ const postgresRows: readonly Row<Postgres>[] = [
     env: { PASSWORD: password },
     monitor: (servers) => ({ ...postgres()(servers), url: servers.plain.url('stranger') }),
     plant: statements(["CREATE ROLE stranger LOGIN PASSWORD 'correct horse'"], ['DROP ROLE stranger']),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /pg_hba\.conf/ },
+    expected: fails('connect', 'auth', /pg_hba\.conf/),
   },
   {
     fault: 'all transactions are read-only by default, and svc may write',
     blind: 'held',
-    env,
     monitor: postgres({ allowWrites: true }),
     plant: set('default_transaction_read_only', 'on'),
-    expected: { state: 'unhealthy', check: 'write', says: /read-only/ },
+    expected: fails('write', 'any', /read-only/),
   },
   {
     fault: 'archiving is on without a command, so that WAL accumulates',
     blind: 'held',
-    env,
     monitor: postgres(),
     plant: set('archive_command', ''),
-    expected: { state: 'warning', check: 'archiver', says: /archive_command/ },
+    expected: warns('archiver', /archive_command/),
   },
   {
     fault: 'autovacuum is switched off',
     blind: 'held',
-    env,
     monitor: postgres(),
     plant: set('autovacuum', 'off'),
-    expected: { state: 'warning', check: 'last vacuum', says: /autovacuum/ },
+    expected: warns('last vacuum', /autovacuum/),
   },
   {
     fault: 'replay on the standby is paused and forgotten',
     blind: 'held',
-    env,
     monitor: postgres({ replicationLag: { limit: '500ms' } }, 'standby'),
     plant: async ({ plain, standby }) => {
       await standby.query('SELECT pg_wal_replay_pause()')
@@ -324,7 +295,7 @@ const postgresRows: readonly Row<Postgres>[] = [
         await plain.query('DROP TABLE late')
       }
     },
-    expected: { state: 'unhealthy', check: 'replication lag', says: /paused/ },
+    expected: fails('replication lag', 'any', /paused/),
   },
 ]
 
@@ -333,6 +304,7 @@ const postgresAccounts = `CREATE ROLE monitor LOGIN PASSWORD '${password}'; GRAN
 
 corpus<Postgres>({
   server: 'PostgreSQL 15, blind rows',
+  env,
   missing: debianPostgresMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -351,11 +323,6 @@ corpus<Postgres>({
     await until(async () => (await primary.query('SELECT 1 FROM pg_stat_replication')).length === 1)
     return { plain: primary, standby, fiveDays }
   },
-  stop: async ({ plain, standby, fiveDays }) => {
-    await standby.remove()
-    await plain.remove()
-    await fiveDays.remove()
-  },
   rows: postgresRows,
 })
 
@@ -372,13 +339,12 @@ const tlsPool = (): Promise<Pgbouncer> => {
 
 corpus<Pool>({
   server: 'PgBouncer, blind rows',
+  env,
   missing: pgbouncerMissing ?? opensslMissing(),
   start: async () => ({ pool: await tlsPool() }),
-  stop: ({ pool }) => pool.remove(),
   rows: [
     {
       fault: 'healthy, with a limit of its own for the certificate',
-      env,
       monitor: ({ pool }) => ({
         kind: 'pgbouncer',
         url: pool.url('stats', 'pgbouncer'),
@@ -391,25 +357,23 @@ corpus<Pool>({
     {
       fault: 'the certificate ends in 5 days',
       blind: 'held',
-      env,
       monitor: ({ pool }) => ({
         kind: 'pgbouncer',
         url: pool.url('stats', 'pgbouncer'),
         password: { env: 'PASSWORD' },
         tls: { mode: 'verify', caFile: certificates?.caFile },
       }),
-      expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+      expected: warns('certificate', /in [45](?:\.\d)? d/),
     },
     {
       fault: 'the server accepts encrypted connections only',
       blind: 'wrong expectation',
-      env,
       monitor: ({ pool }) => ({
         kind: 'pgbouncer',
         url: pool.url('stats', 'pgbouncer'),
         password: { env: 'PASSWORD' },
       }),
-      expected: { state: 'unhealthy', check: 'connect', says: /SSL required/ },
+      expected: fails('connect', 'any', /SSL required/),
     },
   ],
 })

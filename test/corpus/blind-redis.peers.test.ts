@@ -6,7 +6,7 @@ import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/servers/redis.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -84,7 +84,7 @@ const rows: readonly Row<Servers>[] = [
       fill(cache)
       return () => void cache.cli('FLUSHALL')
     },
-    expected: { state: 'unhealthy', check: 'evicted', fault: 'threshold', says: /evicted/ },
+    expected: fails('evicted', 'threshold', /evicted/),
   },
   {
     fault: 'memory is full, and nothing may be evicted',
@@ -94,7 +94,7 @@ const rows: readonly Row<Servers>[] = [
       fill(data)
       return () => void data.cli('FLUSHALL')
     },
-    expected: { state: 'unhealthy', check: 'memory', fault: 'threshold', says: /9\d(\.\d+)? ?%|100 ?%/ },
+    expected: fails('memory', 'threshold', /9\d(\.\d+)? ?%|100 ?%/),
   },
   {
     fault: 'a replica without its primary, which refuses to serve stale data',
@@ -104,13 +104,13 @@ const rows: readonly Row<Servers>[] = [
       replica.cli('REPLICAOF', '127.0.0.1', '1')
       return () => void replica.cli('REPLICAOF', 'NO', 'ONE')
     },
-    expected: { state: 'unhealthy', check: 'ping', says: /primary/ },
+    expected: fails('ping', 'any', /primary/),
   },
   {
     fault: 'no replica is connected, and two are required',
     blind: 'held',
     monitor: ask('data', { replicas: 2 }),
-    expected: { state: 'unhealthy', check: 'replicas', says: /\b0\b/ },
+    expected: fails('replicas', 'any', /\b0\b/),
   },
   {
     fault: 'a node of a cluster that serves every slot',
@@ -135,7 +135,7 @@ const rows: readonly Row<Servers>[] = [
         await slots(node, 'ok')
       }
     },
-    expected: { state: 'unhealthy', check: 'cluster', says: /slot/ },
+    expected: fails('cluster', 'any', /slot/),
   },
   {
     fault: 'a slot has no node, and the cluster goes on without it',
@@ -151,7 +151,7 @@ const rows: readonly Row<Servers>[] = [
         await slots(node, 'ok')
       }
     },
-    expected: { state: 'unhealthy', check: 'cluster', says: /100.*slots|16[,]?284/ },
+    expected: fails('cluster', 'any', /100.*slots|16[,]?284/),
   },
   {
     fault: 'healthy at a provider that has renamed CONFIG',
@@ -162,20 +162,18 @@ const rows: readonly Row<Servers>[] = [
   {
     fault: 'the account is switched off',
     blind: 'held',
-    env,
     monitor: as('app'),
     plant: async ({ data }) => {
       data.cli('ACL', 'SETUSER', 'app', 'off', `>${env.APP}`, '+@all', '~*')
       return () => void data.cli('ACL', 'DELUSER', 'app')
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /"app"/ },
+    expected: fails('connect', 'auth', /"app"/),
   },
   {
     fault: 'svc has a password, and the server was installed without one',
     blind: 'held',
-    env,
     monitor: (servers) => ask('data', { password: { env: 'APP' } })(servers),
-    expected: { state: 'unhealthy', check: 'connect', says: /without (?:any |a )?password|no password/i },
+    expected: fails('connect', 'any', /without (?:any |a )?password|no password/i),
   },
   {
     fault: 'the server demands a password, and svc has none',
@@ -185,7 +183,7 @@ const rows: readonly Row<Servers>[] = [
       data.cli('CONFIG', 'SET', 'requirepass', 'secret')
       return () => void data.cli('-a', 'secret', '--no-auth-warning', 'CONFIG', 'SET', 'requirepass', '')
     },
-    expected: { state: 'unhealthy', check: 'ping', fault: 'auth', says: /password/ },
+    expected: fails('ping', 'auth', /password/),
   },
   {
     fault: 'another program uses the key of the queue',
@@ -195,7 +193,7 @@ const rows: readonly Row<Servers>[] = [
       data.cli('HSET', 'jobs', 'a', '1')
       return () => void data.cli('DEL', 'jobs')
     },
-    expected: { state: 'unhealthy', check: 'queue', fault: 'data', says: /hash/ },
+    expected: fails('queue', 'data', /hash/),
   },
   {
     fault: 'maxmemory was set far below what is stored',
@@ -205,24 +203,25 @@ const rows: readonly Row<Servers>[] = [
       data.cli('CONFIG', 'SET', 'maxmemory', '1')
       return () => void data.cli('CONFIG', 'SET', 'maxmemory', '4mb')
     },
-    expected: { state: 'unhealthy', check: 'memory', says: /%/ },
+    expected: fails('memory', 'any', /%/),
   },
   {
     fault: 'the certificate ends in 5 days',
     blind: 'held',
     monitor: ask('fiveDays', { caFile: certificates?.caFile }),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
   },
   {
     fault: 'the certificate has expired',
     blind: 'held',
     monitor: ask('expired', { caFile: certificates?.caFile }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+    expected: fails('connect', 'tls', /expired/),
   },
 ]
 
 corpus<Servers>({
   server: 'Redis, blind rows',
+  env,
   missing: redisMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -242,9 +241,6 @@ corpus<Servers>({
       startRedis({ tls: { ...certificates.expired, caFile } }),
     ])
     return { cache, data, replica, node, managed, fiveDays, expired }
-  },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
   },
   rows,
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from '../support/servers/server.ts'
 import { nginx } from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, type Row } from './row.ts'
 
 type Web = {
   readonly port: number
@@ -42,31 +42,31 @@ const rows: readonly Row<Web>[] = [
     fault: 'the server closes the connection without an answer (return 444)',
     blind: 'held',
     monitor: get('/silent'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /closed the connection/ },
+    expected: fails('status', 'protocol', /closed the connection/),
   },
   {
     fault: 'the application behind the proxy is down',
     blind: 'held',
     monitor: get('/down/'),
-    expected: { state: 'unhealthy', check: 'status', says: /\b502\b/ },
+    expected: fails('status', 'any', /\b502\b/),
   },
   {
     fault: 'the application behind the proxy crashes while it answers',
     blind: 'held',
     monitor: get('/crashing/'),
-    expected: { state: 'unhealthy', check: 'body', fault: 'protocol', says: /cut short|incomplete|of 1000|before/ },
+    expected: fails('body', 'protocol', /cut short|incomplete|of 1000|before/),
   },
   {
     fault: 'the redirect leads to a port where nothing listens',
     blind: 'wrong cause',
     monitor: get('/moved', { redirects: 1 }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /127\.0\.0\.1:1\b.*refused/ },
+    expected: fails('connect', 'refused', /127\.0\.0\.1:1\b.*refused/),
   },
   {
     fault: 'a page of maintenance is sent with 200 instead of the application',
     blind: 'held',
     monitor: get('/maintenance', { json: { '$.status': 'up' } }),
-    expected: { state: 'unhealthy', check: 'json', says: /not JSON/ },
+    expected: fails('json', 'any', /not JSON/),
   },
   {
     fault: 'healthy: an upload that is removed again',
@@ -80,7 +80,7 @@ const rows: readonly Row<Web>[] = [
     monitor: upload('/kept'),
     plant: async ({ folder }) =>
       Promise.resolve(() => rmSync(join(folder, 'www', 'kept', 'probe.txt'), { force: true })),
-    expected: { state: 'unhealthy', check: 'cleanup', says: /\b403\b|left behind/ },
+    expected: fails('cleanup', 'any', /\b403\b|left behind/),
   },
 ]
 

@@ -7,6 +7,7 @@ import { type RunTypesOptions, runType } from '../support/engine/run-types.ts'
 import type { MountNamespace } from '../support/faults/mount-namespace.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { askPeer, type PeerVerdict } from './peers.ts'
+import { removed } from './removed.ts'
 import { assess, type Expected, type FirstRun, headline, negated, type Row, type Verdict } from './row.ts'
 
 export type Group<Server> = {
@@ -15,8 +16,11 @@ export type Group<Server> = {
   /** Why it cannot run here, e.g. `pgbouncer is not installed`. */
   readonly missing: string | undefined
   readonly start: () => Promise<Server>
-  readonly stop: (server: Server) => void | Promise<void>
+  /** By default, each of its servers is removed. */
+  readonly stop?: (server: Server) => void | Promise<void>
   readonly rows: readonly Row<Server>[]
+  /** Environment variables that `{env: NAME}` refers to, for rows that have none of their own. */
+  readonly env?: Row<Server>['env']
   /** Where the monitors and the other programs run, if not in the mounts of this machine. */
   readonly mounts?: (server: Server) => MountNamespace
   /** The context of svc besides its configuration: the programs that it may run, its store. */
@@ -51,7 +55,7 @@ const folder = process.env.SVC_CORPUS_OUT
  * was hit, one after the other: at least one row must notice.
  */
 export function corpus<Server>(group: Group<Server>): void {
-  const { server: name, missing, start, stop, rows } = group
+  const { server: name, missing, start, stop = removed, rows } = group
   suiteWith(missing, `corpus: ${name}`, () => {
     let server: Server | undefined
     const records: RowRecord[] = []
@@ -129,8 +133,8 @@ const depthsOf = <Server>(row: Row<Server>): readonly Row<Server>[] => {
 }
 
 async function reportOf<Server>(
-  { mounts, context }: Group<Server>,
-  { monitor, mode = 'Advanced', env = {}, history, now }: Row<Server>,
+  { mounts, context, env: common = {} }: Group<Server>,
+  { monitor, mode = 'Advanced', env = common, history, now }: Row<Server>,
   server: Server,
 ): Promise<MonitorReport> {
   const { kind, ...settings } = monitor(server)

@@ -16,7 +16,7 @@ import { dedicated, modify, mustModify, probe, readEntry, suffix } from '../supp
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import { atDepths, changeOf, failsFromStandard, healthy, mustMiss, mustRefuse } from './depths.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const env = { PROBE: probe.password, DEDICATED: dedicated.password }
 
@@ -62,11 +62,7 @@ const rows: readonly Row<Pair>[] = [
       fault: 'an account without the ACI, of which svc.yaml demands agreements',
       ...at('a', { username: dedicated.user, password: { env: 'DEDICATED' }, agreements: 1 }),
     },
-    failsFromStandard({
-      state: 'not checked',
-      check: 'agreements',
-      says: /shows 0 replication agreements \(at least 1\): aci: \(targetattr=/,
-    }),
+    failsFromStandard(notChecked('agreements', /shows 0 replication agreements \(at least 1\): aci: \(targetattr=/)),
   ),
   ...atDepths(
     {
@@ -83,12 +79,13 @@ const rows: readonly Row<Pair>[] = [
         return () => mustModify(pair.a.url, manager, `dn: ${agreementOf('to-c')}\nchangetype: delete\n`)
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'agreement to-c',
-      fault: 'data',
-      says: /127\.0\.0\.1:1 receives no changes: "Error \(-1\) Problem connecting to replica/,
-    }),
+    failsFromStandard(
+      fails(
+        'agreement to-c',
+        'data',
+        /127\.0\.0\.1:1 receives no changes: "Error \(-1\) Problem connecting to replica/,
+      ),
+    ),
   ),
   ...atDepths(
     {
@@ -104,12 +101,9 @@ const rows: readonly Row<Pair>[] = [
         }
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'provider',
-      fault: 'threshold',
-      says: /lacks changes of 127\.0\.0\.1:\d+, the oldest from [\d.]+ \S+ ago/,
-    }),
+    failsFromStandard(
+      fails('provider', 'threshold', /lacks changes of 127\.0\.0\.1:\d+, the oldest from [\d.]+ \S+ ago/),
+    ),
   ),
   ...atDepths(
     {
@@ -123,7 +117,7 @@ const rows: readonly Row<Pair>[] = [
         }
       },
     },
-    failsFromStandard({ state: 'warning', check: 'agreement to-b', says: /the replication agreement is disabled/ }),
+    failsFromStandard(warns('agreement to-b', /the replication agreement is disabled/)),
   ),
   ...atDepths(
     {
@@ -135,12 +129,7 @@ const rows: readonly Row<Pair>[] = [
         return () => set(a, database, 'nsslapd-readonly', 'off')
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: `read-only ${suffix}`,
-      fault: 'data',
-      says: /"dc=example,dc=org" refuses all changes/,
-    }),
+    failsFromStandard(fails(`read-only ${suffix}`, 'data', /"dc=example,dc=org" refuses all changes/)),
   ),
   ...atDepths(
     {
@@ -153,12 +142,7 @@ const rows: readonly Row<Pair>[] = [
         return () => mustModify(a.url, manager, `dn: ${suffix}\nchangetype: modify\ndelete: aci\naci: ${deny}\n`)
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'search',
-      fault: 'data',
-      says: /shows nothing of "dc=example,dc=org": check its access rules/,
-    }),
+    failsFromStandard(fails('search', 'data', /shows nothing of "dc=example,dc=org": check its access rules/)),
   ),
   ...atDepths(
     {
@@ -170,12 +154,7 @@ const rows: readonly Row<Pair>[] = [
         return () => mustModify(a.url, manager, `dn: ${probe.user}\nchangetype: modify\ndelete: nsAccountLock\n`)
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'bind',
-      fault: 'auth',
-      says: /: the account is locked$/,
-    }),
+    failsFromStandard(fails('bind', 'auth', /: the account is locked$/)),
   ),
   ...atDepths(
     {
@@ -192,7 +171,7 @@ const rows: readonly Row<Pair>[] = [
         }
       },
     },
-    failsFromStandard({ state: 'unhealthy', check: 'bind', fault: 'auth', says: /: the password has expired$/ }),
+    failsFromStandard(fails('bind', 'auth', /: the password has expired$/)),
   ),
 ]
 
@@ -223,9 +202,6 @@ corpus<Pair>({
     }
     await settle({ a, b }, 'first')
     return { a, b }
-  },
-  stop: async ({ a, b }) => {
-    for (const server of [a, b]) await server.remove()
   },
   rows,
 })

@@ -3,7 +3,7 @@ import { type Bind, bindMissing, startBind } from '../support/servers/bind.ts'
 import { startUnbound, type Unbound, unboundMissing } from '../support/servers/unbound.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 type Place = { readonly port: number; readonly server: string }
 
@@ -56,12 +56,7 @@ const bindRows: readonly Row<Zones>[] = [
   {
     fault: 'the name was removed',
     monitor: lookUp('gone.svc.test'),
-    expected: {
-      state: 'unhealthy',
-      check: 'answer',
-      fault: 'dns',
-      says: /gone\.svc\.test does not exist \(NXDOMAIN\)/,
-    },
+    expected: fails('answer', 'dns', /gone\.svc\.test does not exist \(NXDOMAIN\)/),
     peers: ({ good }) => ask(good, 'gone.svc.test'),
   },
   {
@@ -74,30 +69,28 @@ const bindRows: readonly Row<Zones>[] = [
   {
     fault: 'the address of an alias in another zone cannot be compared at its own server',
     monitor: lookUp('cdn.svc.test', { expect: ['192.0.2.1'] }),
-    expected: { state: 'not checked', check: 'expected', says: /alias of edge\.cdn\.example.*another zone/ },
+    expected: notChecked('expected', /alias of edge\.cdn\.example.*another zone/),
     peers: ({ good }) => ask(good, 'cdn.svc.test', 'A', '192.0.2.1'),
   },
   {
     fault: 'aliases that form a loop',
     monitor: lookUp('loop.svc.test'),
-    expected: {
-      state: 'unhealthy',
-      check: 'answer',
-      fault: 'dns',
-      says: /loop\.svc\.test is an alias of itself: loop\.svc\.test -> back\.svc\.test -> loop\.svc\.test/,
-    },
+    expected: fails(
+      'answer',
+      'dns',
+      /loop\.svc\.test is an alias of itself: loop\.svc\.test -> back\.svc\.test -> loop\.svc\.test/,
+    ),
     peers: ({ good }) => ask(good, 'loop.svc.test'),
   },
   {
     fault: 'a name of a zone that is delegated to other servers',
     monitor: lookUp('www.sub.svc.test'),
-    expected: {
-      state: 'unhealthy',
-      check: 'answer',
-      fault: 'dns',
-      says: /does not serve www\.sub\.svc\.test, but refers to ns\.sub\.svc\.test for sub\.svc\.test/,
-      never: /knows www/,
-    },
+    expected: fails(
+      'answer',
+      'dns',
+      /does not serve www\.sub\.svc\.test, but refers to ns\.sub\.svc\.test for sub\.svc\.test/,
+      { never: /knows www/ },
+    ),
     peers: ({ good }) => ask(good, 'www.sub.svc.test'),
   },
   ...['mail MX', 'none MX', '_good._tcp SRV', 'svc.test NS'].map((question): Row<Zones> => {
@@ -120,14 +113,9 @@ const bindRows: readonly Row<Zones>[] = [
     const [name = '', type = ''] = question.split(' ')
     return {
       fault: `a target without an address: ${question}`,
-      monitor: ({ good }) => ({
-        kind: 'dns',
-        query: `${name}.svc.test`,
-        type,
-        server: good.server,
-      }),
+      monitor: ({ good }) => ({ kind: 'dns', query: `${name}.svc.test`, type, server: good.server }),
       mode: 'Standard',
-      expected: { state: 'warning', check: 'targets', says: /gone\.svc\.test.*no address|no address.*gone\.svc\.test/ },
+      expected: warns('targets', /gone\.svc\.test.*no address|no address.*gone\.svc\.test/),
       before: 'ok',
       peers: ({ good }) => ask(good, `${name}.svc.test`, type),
     }
@@ -135,37 +123,33 @@ const bindRows: readonly Row<Zones>[] = [
   {
     fault: 'an alias of a name that was removed',
     monitor: lookUp('dangling.svc.test'),
-    expected: {
-      state: 'unhealthy',
-      check: 'answer',
-      fault: 'dns',
-      says: /dangling\.svc\.test is an alias of gone\.svc\.test, which does not exist/,
+    expected: fails('answer', 'dns', /dangling\.svc\.test is an alias of gone\.svc\.test, which does not exist/, {
       never: /dangling\.svc\.test does not exist/,
-    },
+    }),
     peers: ({ good }) => ask(good, 'dangling.svc.test'),
   },
   {
     fault: 'an alias of a name without an address',
     monitor: lookUp('empty.svc.test'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /alias of texts\.svc\.test.*no A record/ },
+    expected: fails('answer', 'dns', /alias of texts\.svc\.test.*no A record/),
     peers: ({ good }) => ask(good, 'empty.svc.test'),
   },
   {
     fault: 'the address was changed',
     monitor: lookUp('www.svc.test', { expect: ['192.0.2.7'] }),
-    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/ },
+    expected: fails('expected', 'data', /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/),
     peers: ({ good }) => ask(good, 'www.svc.test', 'A', '192.0.2.7'),
   },
   {
     fault: 'an address too many',
     monitor: lookUp('pool.svc.test', { expect: ['192.0.2.8'], exact: true }),
-    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /also has 192\.0\.2\.9/ },
+    expected: fails('expected', 'data', /also has 192\.0\.2\.9/),
     peers: ({ good }) => ask(good, 'pool.svc.test', 'A', '192.0.2.8'),
   },
   {
     fault: 'too few records',
     monitor: lookUp('pool.svc.test', { records: 3 }),
-    expected: { state: 'unhealthy', check: 'records', fault: 'threshold', says: /\b2\b.*\b3\b/ },
+    expected: fails('records', 'threshold', /\b2\b.*\b3\b/),
     peers: ({ good }) => ask(good, 'pool.svc.test'),
   },
   {
@@ -177,43 +161,43 @@ const bindRows: readonly Row<Zones>[] = [
       server: good.server,
       nameServers: [good.server, late.server],
     }),
-    expected: { state: 'warning', check: 'serial', says: /serials 7, 4/ },
+    expected: warns('serial', /serials 7, 4/),
     peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
   },
   {
     fault: 'the signatures expire in 5 days',
     monitor: lookUp('www.svc.test', { signed: true }, 'fiveDays'),
-    expected: { state: 'warning', check: 'signatures', says: /in [45](?:\.\d)? d/ },
+    expected: warns('signatures', /in [45](?:\.\d)? d/),
     peers: ({ fiveDays }) => ask(fiveDays, 'www.svc.test'),
   },
   {
     fault: 'the signatures expire in a day',
     monitor: lookUp('www.svc.test', { signed: true }, 'oneDay'),
-    expected: { state: 'unhealthy', check: 'signatures', fault: 'threshold', says: /first expires on/ },
+    expected: fails('signatures', 'threshold', /first expires on/),
     peers: ({ oneDay }) => ask(oneDay, 'www.svc.test'),
   },
   {
     fault: 'the signatures have expired',
     monitor: lookUp('www.svc.test', { signed: true }, 'expired'),
-    expected: { state: 'unhealthy', check: 'signatures', says: /expired/, never: /in -/ },
+    expected: fails('signatures', 'any', /expired/, { never: /in -/ }),
     peers: ({ expired }) => ask(expired, 'www.svc.test'),
   },
   {
     fault: 'the zone is not signed any more',
     monitor: lookUp('www.svc.test', { signed: true }, 'late'),
-    expected: { state: 'unhealthy', check: 'signatures', fault: 'data', says: /not signed/ },
+    expected: fails('signatures', 'data', /not signed/),
     peers: ({ late }) => ask(late, 'www.svc.test'),
   },
   {
     fault: 'the zone cannot be loaded',
     monitor: lookUp('www.broken.test'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /SERVFAIL/ },
+    expected: fails('answer', 'dns', /SERVFAIL/),
     peers: ({ good }) => ask(good, 'www.broken.test'),
   },
   {
     fault: 'a name of a zone that it does not serve',
     monitor: lookUp('www.example.org'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /REFUSED.*does not serve this zone/ },
+    expected: fails('answer', 'dns', /REFUSED.*does not serve this zone/),
     peers: ({ good }) => ask(good, 'www.example.org'),
   },
   {
@@ -223,7 +207,7 @@ const bindRows: readonly Row<Zones>[] = [
       good.freeze()
       return good.thaw
     },
-    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within/ },
+    expected: fails('answer', 'timeout', /did not answer within/),
     peers: ({ good }) => ask(good, 'www.svc.test'),
   },
   {
@@ -235,7 +219,7 @@ const bindRows: readonly Row<Zones>[] = [
       server: forwarding.server,
       nameServers: [good.server, forwarding.server],
     }),
-    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*not authoritative/ },
+    expected: warns('serial', /1 name server of 2.*not authoritative/),
     before: 'ok',
     peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
   },
@@ -252,7 +236,7 @@ const bindRows: readonly Row<Zones>[] = [
       await same.stop('SIGTERM')
       return undefined
     },
-    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*did not report a serial/ },
+    expected: warns('serial', /1 name server of 2.*did not report a serial/),
     peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
   },
   {
@@ -262,7 +246,7 @@ const bindRows: readonly Row<Zones>[] = [
       await late.stop('SIGTERM')
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'answer', fault: 'refused', says: /no name server on that port/ },
+    expected: fails('answer', 'refused', /no name server on that port/),
     peers: ({ late }) => ask(late, 'www.svc.test'),
   },
 ]
@@ -302,9 +286,6 @@ corpus<Zones>({
       expired: await startBind({ signedForDays: -3 }),
     }
   },
-  stop: async (zones) => {
-    for (const one of Object.values(zones)) await one.remove()
-  },
   rows: bindRows,
 })
 
@@ -341,7 +322,6 @@ corpus<Bind>({
   server: `BIND${version('named', bindMissing, '-v')}, statistics over TCP`,
   missing: bindMissing,
   start: () => startBind({ serial: 7 }),
-  stop: (server) => server.remove(),
   rows: [
     {
       fault: 'healthy',
@@ -352,19 +332,19 @@ corpus<Bind>({
     {
       fault: 'an old serial is loaded',
       monitor: statistics({ xml: serialOf('8') }),
-      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /serial.*7.*8|serial.*8.*7/ },
+      expected: fails('xml', 'data', /serial.*7.*8|serial.*8.*7/),
       peers: askStatistics('<serial>8<'),
     },
     {
       fault: 'a zone is missing',
       monitor: statistics({ measure: [zones(2)] }),
-      expected: { state: 'unhealthy', check: 'measure', says: /zones.*\b1\b.*\b2\b/ },
+      expected: fails('measure', 'any', /zones.*\b1\b.*\b2\b/),
       peers: askStatistics('HTTP/1.0 200'),
     },
     {
       fault: 'another document than expected',
       monitor: statistics({ xml: { '/Reply/@Success': '1' } }),
-      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /\/Reply\/@Success/ },
+      expected: fails('xml', 'data', /\/Reply\/@Success/),
       peers: askStatistics('Success'),
     },
     {
@@ -374,7 +354,7 @@ corpus<Bind>({
         freeze()
         return thaw
       },
-      expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /sent nothing/ },
+      expected: fails('answer', 'timeout', /sent nothing/),
       peers: askStatistics('HTTP/1.0 200'),
     },
   ],
@@ -411,45 +391,45 @@ const unboundRows: readonly Row<Resolvers>[] = [
       server: zone.server,
       nameServers: [zone.server, validating.server],
     }),
-    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*did not report a serial/ },
+    expected: warns('serial', /1 name server of 2.*did not report a serial/),
     before: 'ok',
     peers: ({ zone }) => ask(zone, 'svc.test', 'SOA'),
   },
   {
     fault: 'aliases that form a loop',
     monitor: resolve('loop.svc.test'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /alias of itself/ },
+    expected: fails('answer', 'dns', /alias of itself/),
     peers: ({ validating }) => ask(validating, 'loop.svc.test'),
   },
   {
     fault: 'the signatures of the zone have expired',
     monitor: resolve('www.svc.test', {}, 'ofExpired'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /SERVFAIL.*DNSSEC/ },
+    expected: fails('answer', 'dns', /SERVFAIL.*DNSSEC/),
     peers: ({ ofExpired }) => ask(ofExpired, 'www.svc.test'),
   },
   {
     fault: 'the name server of the zone is stopped',
     monitor: resolve('www.svc.test', { timeout: '8s' }, 'cutOff'),
     // Unbound itself waits for the name server longer than its clients wait.
-    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within [\d.]+ s/ },
+    expected: fails('answer', 'timeout', /did not answer within [\d.]+ s/),
     peers: ({ cutOff }) => ask(cutOff, 'www.svc.test'),
   },
   {
     fault: 'the name does not exist',
     monitor: resolve('gone.svc.test'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /NXDOMAIN/ },
+    expected: fails('answer', 'dns', /NXDOMAIN/),
     peers: ({ validating }) => ask(validating, 'gone.svc.test'),
   },
   {
     fault: 'the resolver overrides the address',
     monitor: resolve('www.svc.test', { expect: ['192.0.2.1'] }, 'overridden'),
-    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /it is 198\.51\.100\.1/ },
+    expected: fails('expected', 'data', /it is 198\.51\.100\.1/),
     peers: ({ overridden }) => ask(overridden, 'www.svc.test', 'A', '192.0.2.1'),
   },
   {
     fault: 'the resolver refuses this client',
     monitor: resolve('www.svc.test', {}, 'refusing'),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /REFUSED.*not this client/ },
+    expected: fails('answer', 'dns', /REFUSED.*not this client/),
     peers: ({ refusing }) => ask(refusing, 'www.svc.test'),
   },
   {
@@ -459,7 +439,7 @@ const unboundRows: readonly Row<Resolvers>[] = [
       validating.freeze()
       return validating.thaw
     },
-    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within/ },
+    expected: fails('answer', 'timeout', /did not answer within/),
     peers: ({ validating }) => ask(validating, 'www.svc.test'),
   },
   {
@@ -469,7 +449,7 @@ const unboundRows: readonly Row<Resolvers>[] = [
       await overridden.stop('SIGTERM')
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'answer', fault: 'refused', says: /no name server on that port/ },
+    expected: fails('answer', 'refused', /no name server on that port/),
     peers: ({ overridden }) => ask(overridden, 'www.svc.test'),
   },
 ]
@@ -493,9 +473,6 @@ corpus<Resolvers>({
       overridden: await startUnbound({ upstream: { ...zone, trustAnchor: undefined }, lines }),
       refusing: await startUnbound({ upstream: zone, refuses: true }),
     }
-  },
-  stop: async (resolvers) => {
-    for (const one of Object.values(resolvers)) await one.remove()
   },
   rows: unboundRows,
 })

@@ -14,7 +14,7 @@ import {
 import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/servers/vsftpd.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -53,48 +53,37 @@ const dropped =
 const rows: readonly Row<Servers>[] = [
   {
     fault: 'healthy, with a round trip',
-    env,
     monitor: monitor({ allowWrites: true }),
     expected: { state: 'healthy' },
     peers: ask,
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: monitor({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused the sign-in of "\w+": "530 / },
+    expected: fails('sign-in', 'auth', /refused the sign-in of "\w+": "530 /),
     peers: ask,
   },
-  {
-    fault: 'an expired certificate',
-    env,
-    monitor: monitor({}, 'expired'),
-    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /expired/ },
-  },
+  { fault: 'an expired certificate', monitor: monitor({}, 'expired'), expected: fails('TLS', 'tls', /expired/) },
   {
     fault: 'a certificate for another name',
-    env,
     monitor: monitor({}, 'otherHost'),
-    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /elsewhere\.test/ },
+    expected: fails('TLS', 'tls', /elsewhere\.test/),
   },
   {
     fault: 'the drop folder is missing',
-    env,
     monitor: monitor({ folder: 'missing' }),
-    expected: { state: 'unhealthy', check: 'oldest file', says: /CWD "[^"]*missing" with/ },
+    expected: fails('oldest file', 'any', /CWD "[^"]*missing" with/),
     peers: ask,
   },
   {
     fault: 'a file waits for two hours',
-    env,
     monitor: monitor({ folder: 'drop' }),
     plant: dropped('order.xml', 2 * 3_600_000),
-    expected: { state: 'unhealthy', check: 'oldest file', fault: 'threshold', says: /order\.xml.* 2 h/ },
+    expected: fails('oldest file', 'threshold', /order\.xml.* 2 h/),
     peers: ask,
   },
   {
     fault: 'only a hidden file is in the drop folder',
-    env,
     monitor: monitor({ folder: 'drop' }),
     plant: dropped('.bashrc', 582 * 86_400_000),
     expected: { state: 'healthy' },
@@ -102,21 +91,19 @@ const rows: readonly Row<Servers>[] = [
   },
   {
     fault: 'the folder for uploads cannot be written',
-    env,
     monitor: monitor({ allowWrites: true, probeFolder: 'locked' }),
     plant: async ({ good }) => {
       const folder = join(good.home, 'locked')
       mkdirSync(folder, { mode: 0o555 })
       return () => rmSync(folder, { recursive: true })
     },
-    expected: { state: 'unhealthy', check: 'round trip', says: /55[0-9]|denied/i },
+    expected: fails('round trip', 'any', /55[0-9]|denied/i),
     peers: ask,
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: monitor({ port: 1 }),
-    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+    expected: fails('banner', 'refused', /refused/),
     peers: () => [{ program: 'check_ftp', args: ['-H', '127.0.0.1', '-p', '1'] }],
   },
 ]
@@ -129,9 +116,8 @@ async function vsftpd({ certificate }: FtpServerOptions): Promise<FtpServer> {
 
 const withoutPlainFtp: Row<Servers> = {
   fault: 'a sign-in without TLS is refused',
-  env,
   monitor: monitor({ tls: 'off', caFile: undefined }),
-  expected: { state: 'unhealthy', check: 'sign-in', says: /TLS|SSL|530|550|522/ },
+  expected: fails('sign-in', 'any', /TLS|SSL|530|550|522/),
 }
 
 const groups: readonly (readonly [string, string | undefined, (options: FtpServerOptions) => Promise<FtpServer>])[] = [
@@ -156,6 +142,7 @@ for (const [server, missing, start] of groups) {
   })
   corpus<Servers>({
     server,
+    env,
     missing: missing ?? opensslMissing(),
     start: async () => {
       if (!certificates) throw new Error('no certificates')
@@ -167,15 +154,13 @@ for (const [server, missing, start] of groups) {
         otherHost: await start({ certificate: certificates.otherHost }),
       }
     },
-    stop: async ({ good, expired, otherHost }) => {
-      for (const one of [good, expired, otherHost]) await one.remove()
-    },
     rows: [...rows, ...(server.startsWith('Pure') ? [] : [withoutPlainFtp])].map(inPlace),
   })
 }
 
 corpus<Servers>({
   server: 'vsftpd on a disk that can be filled',
+  env,
   missing: vsftpdMissing ?? opensslMissing() ?? (process.getuid?.() === 0 ? undefined : 'mounting needs root'),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -183,20 +168,17 @@ corpus<Servers>({
     env.PASSWORD = good.password
     return { good, expired: good, otherHost: good }
   },
-  stop: ({ good }) => good.remove(),
   rows: [
     {
       fault: 'healthy',
-      env,
       monitor: monitor({ allowWrites: true, probeFolder: 'incoming' }),
       expected: { state: 'healthy' },
     },
     {
       fault: 'the disk is full',
-      env,
       monitor: monitor({ allowWrites: true, probeFolder: 'incoming' }),
       plant: async ({ good }) => fillDisk(good.home).free,
-      expected: { state: 'unhealthy', check: 'round trip', fault: 'data', says: /disk|quota/ },
+      expected: fails('round trip', 'data', /disk|quota/),
       peers: ask,
     },
   ],

@@ -7,7 +7,7 @@ import { findProgram, freePort, remove, run, serverFolder } from '../support/ser
 import { haproxy } from '../support/servers/web-servers.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, PlainClient, Row } from './row.ts'
+import { type Expected, fails, type PlainClient, type Row } from './row.ts'
 
 /** The cluster, and a balancer before it. */
 type Pool = GaleraCluster & { readonly pool: { readonly port: number; readonly stop: () => Promise<void> } }
@@ -102,18 +102,16 @@ ${lines.join('\n')}
   }
 }
 
-const refusesAll: Expected = { state: 'unhealthy', check: 'galera', fault: 'data', says: /^refuses all queries/ }
-const paused: Expected = {
-  state: 'unhealthy',
-  check: 'flow control',
-  fault: 'threshold',
-  says: /^writes of the cluster paused for \d+(?:\.\d+)? % of the time/,
-}
+const refusesAll: Expected = fails('galera', 'data', /^refuses all queries/)
+const paused: Expected = fails(
+  'flow control',
+  'threshold',
+  /^writes of the cluster paused for \d+(?:\.\d+)? % of the time/,
+)
 
 const rows: readonly Row<Pool>[] = [
   {
     fault: 'a healthy node of three',
-    env,
     monitor: node(0, { nodes: 3, allowWrites: true }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -121,7 +119,6 @@ const rows: readonly Row<Pool>[] = [
   },
   {
     fault: 'a healthy node of three that nothing was written to',
-    env,
     monitor: node(2, { role: 'source' }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -129,38 +126,23 @@ const rows: readonly Row<Pool>[] = [
   },
   {
     fault: 'a healthy pool of three nodes behind HAProxy',
-    env,
     monitor: balanced({ samples: 6 }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
   },
   {
     fault: 'one of three nodes behind HAProxy refuses queries, asked with six samples',
-    env,
     monitor: balanced({ samples: 6 }),
     plant: refuses,
-    expected: {
-      state: 'unhealthy',
-      check: 'samples',
-      orCheck: 'galera',
-      fault: 'data',
-      says: /^(?:2 of 6 refused: )?refuses all/,
-    },
+    expected: fails('samples', 'data', /^(?:2 of 6 refused: )?refuses all/, { orCheck: 'galera' }),
     shallower: {
       Basic: healthy,
-      Standard: {
-        state: 'unhealthy',
-        check: 'samples',
-        orCheck: 'galera',
-        fault: 'data',
-        says: /^(?:2 of 6 refused: )?refuses all/,
-      },
+      Standard: fails('samples', 'data', /^(?:2 of 6 refused: )?refuses all/, { orCheck: 'galera' }),
     },
     before: 'healthy, or failed once in three runs',
   },
   {
     fault: 'a node refuses the queries of clients',
-    env,
     monitor: node(2),
     plant: refuses,
     expected: refusesAll,
@@ -170,7 +152,6 @@ const rows: readonly Row<Pool>[] = [
   },
   {
     fault: 'a node does not keep up, and flow control pauses the writes of the cluster',
-    env,
     monitor: node(0),
     plant: locksOut,
     expected: paused,
@@ -180,21 +161,14 @@ const rows: readonly Row<Pool>[] = [
   },
   {
     fault: 'the node that does not keep up itself',
-    env,
     monitor: node(2, { flowControl: { warn: 100, limit: 100 }, receiveQueue: { limit: 10 } }),
     plant: locksOut,
-    expected: {
-      state: 'unhealthy',
-      check: 'receive queue',
-      fault: 'threshold',
-      says: /^write sets that wait to be applied here: \d+ /,
-    },
+    expected: fails('receive queue', 'threshold', /^write sets that wait to be applied here: \d+ /),
     client: client(0, write, /^no reply within 2 s$/),
     before: 'healthy',
   },
   {
     fault: 'a commit waits for the certification of the cluster',
-    env,
     monitor: node(0, { flowControl: { warn: 100, limit: 100 }, lockWait: { limit: '500ms' } }),
     plant: async (cluster) => {
       const cure = await locksOut(cluster)
@@ -208,13 +182,12 @@ const rows: readonly Row<Pool>[] = [
       )
       return cure
     },
-    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for certification/ },
+    expected: fails('lock wait', 'threshold', /waiting for certification/),
     client: client(0, write, /^no reply within 2 s$/),
     before: 'healthy',
   },
   {
     fault: 'the other nodes have voted a node out, because its data differ',
-    env,
     monitor: node(2),
     plant: async ({ nodes: [first, , third], status }) => {
       await first.query('INSERT INTO orders.jobs (id, n) VALUES (1000000, 1)')
@@ -231,35 +204,22 @@ const rows: readonly Row<Pool>[] = [
   },
   {
     fault: 'one of three nodes is missing, and svc.yaml expects 3',
-    env,
     monitor: node(0, { nodes: 3 }),
-    expected: {
-      state: 'unhealthy',
-      check: 'nodes',
-      fault: 'data',
-      says: /^2 nodes of the cluster are connected \(fail below 3\)/,
-    },
-    shallower: {
-      Basic: healthy,
-      Standard: { state: 'unhealthy', check: 'nodes', fault: 'data', says: /^2 nodes of the cluster are connected/ },
-    },
+    expected: fails('nodes', 'data', /^2 nodes of the cluster are connected \(fail below 3\)/),
+    shallower: { Basic: healthy, Standard: fails('nodes', 'data', /^2 nodes of the cluster are connected/) },
     client: client(0, write, /^ok$/),
     before: 'healthy',
   },
   {
     fault: 'the last other node has died, and the quorum is lost',
-    env,
     monitor: node(0),
     plant: async ({ nodes: [first, second], status }) => {
       process.kill(second.pid, 'SIGKILL')
       await status(first, 'wsrep_cluster_status', 'non-Primary')
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'galera', fault: 'data', says: /^not ready for queries: .*non-Primary/ },
-    shallower: {
-      Basic: healthy,
-      Standard: { state: 'unhealthy', check: 'galera', fault: 'data', says: /^not ready for queries/ },
-    },
+    expected: fails('galera', 'data', /^not ready for queries: .*non-Primary/),
+    shallower: { Basic: healthy, Standard: fails('galera', 'data', /^not ready for queries/) },
     client: client(0, read, /WSREP has not yet prepared node/),
     before: 'healthy in Standard',
   },
@@ -267,6 +227,7 @@ const rows: readonly Row<Pool>[] = [
 
 corpus<Pool>({
   server: 'MariaDB, a Galera cluster of three nodes',
+  env,
   missing: galeraMissing ?? haproxy.missing,
   start: async () => {
     const cluster = await startGalera()

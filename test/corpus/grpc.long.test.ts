@@ -6,7 +6,7 @@ import { checkServer, type GrpcServer, grpcServer, healthServer } from '../suppo
 import { freePort } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -56,7 +56,6 @@ const rows: readonly Row<Servers>[] = [
   { fault: 'healthy in clear text', monitor: call('plain'), expected: { state: 'healthy' }, peers: ask('plain') },
   {
     fault: 'healthy with a token',
-    env,
     monitor: call('private', { token: { env: 'TOKEN' } }),
     expected: { state: 'healthy' },
     peers: ask('private'),
@@ -64,68 +63,67 @@ const rows: readonly Row<Servers>[] = [
   {
     fault: 'a service is not serving',
     monitor: secure('good', { services: ['shop.v1.Payments'] }),
-    expected: { state: 'unhealthy', check: 'health', fault: 'data', says: /NOT_SERVING for shop\.v1\.Payments/ },
+    expected: fails('health', 'data', /NOT_SERVING for shop\.v1\.Payments/),
     peers: ask('good', 'shop.v1.Payments', true),
   },
   {
     fault: 'a service was removed',
     monitor: secure('good', { services: ['shop.v1.Removed'] }),
-    expected: { state: 'unhealthy', check: 'health', fault: 'data', says: /no status for shop\.v1\.Removed/ },
+    expected: fails('health', 'data', /no status for shop\.v1\.Removed/),
     peers: ask('good', 'shop.v1.Removed', true),
   },
   {
     fault: 'the health service is missing',
     monitor: call('withoutHealth'),
-    expected: { state: 'unhealthy', check: 'health', fault: 'protocol', says: /no health service/ },
+    expected: fails('health', 'protocol', /no health service/),
     peers: ask('withoutHealth'),
   },
   {
     fault: 'the token was changed',
-    env,
     monitor: call('private', { token: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'health', fault: 'auth', says: /refuses the token/ },
+    expected: fails('health', 'auth', /refuses the token/),
     peers: ask('private'),
   },
   {
     fault: 'credentials are required',
     monitor: call('private'),
-    expected: { state: 'unhealthy', check: 'health', fault: 'auth', says: /asks for credentials/ },
+    expected: fails('health', 'auth', /asks for credentials/),
     peers: ask('private'),
   },
   {
     fault: 'the server is overloaded',
     monitor: call('full'),
-    expected: { state: 'unhealthy', check: 'health', fault: 'refused', says: /RESOURCE_EXHAUSTED/ },
+    expected: fails('health', 'refused', /RESOURCE_EXHAUSTED/),
     peers: ask('full'),
   },
   {
     fault: 'TLS at a plain port',
     monitor: secure('plain'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /TLS/ },
+    expected: fails('connect', 'tls', /TLS/),
     peers: ask('plain', '', true),
   },
   {
     fault: 'clear text at a TLS port',
     monitor: call('good'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'protocol', says: /TLS|closed the connection/ },
+    expected: fails('connect', 'protocol', /TLS|closed the connection/),
     peers: ask('good'),
   },
   {
     fault: 'an expired certificate',
     monitor: secure('expired'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+    expected: fails('connect', 'tls', /expired/),
     peers: ask('expired', '', true),
   },
   {
     fault: 'the certificate ends in 5 days',
     monitor: secure('fiveDays'),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
     peers: ask('fiveDays', '', true),
   },
   {
     fault: 'the server is stopped',
     monitor: call('nowhere'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: ask('nowhere'),
   },
 ]
@@ -138,6 +136,7 @@ const statuses = { '': 'SERVING', 'shop.v1.Orders': 'SERVING', 'shop.v1.Payments
 
 corpus<Servers>({
   server: `grpc-js ${version}`,
+  env,
   missing: opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')
@@ -156,9 +155,6 @@ corpus<Servers>({
       full: await checkServer(() => ({ code: status.RESOURCE_EXHAUSTED, details: 'too many requests' })),
       nowhere: { port: await freePort() },
     }
-  },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) if (Symbol.asyncDispose in server) await server[Symbol.asyncDispose]()
   },
   rows,
 })

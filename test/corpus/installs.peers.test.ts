@@ -65,8 +65,6 @@ if (caFile !== undefined) {
 const password = 'correct horse battery'
 const env: Record<string, string> = { PASSWORD: password }
 const started = { restarted: '0s' }
-const removed = (server: { readonly remove: () => unknown }): Promise<void> =>
-  Promise.resolve(server.remove()).then(() => {})
 
 const postgresAccount = `CREATE ROLE monitor LOGIN PASSWORD '${password}'; GRANT pg_monitor TO monitor;
   GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO monitor`
@@ -87,11 +85,6 @@ async function pairOf(settings: readonly string[], from?: string) {
   const pair = await fresh.standby()
   await until(async () => (await pair.primary.query('SELECT 1 FROM pg_stat_replication')).length === 1)
   return pair
-}
-type Pair = Awaited<ReturnType<typeof pairOf>>
-const pairEnded = async ({ primary, standby }: Pair): Promise<void> => {
-  await standby.remove()
-  await primary.remove()
 }
 
 const mariadbAccount = `CREATE DATABASE orders; CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${password}';
@@ -137,7 +130,6 @@ describe('a default install', () => {
     missing: postgresMissing,
     env,
     start: async () => withAccount(await startPostgres()),
-    stop: removed,
     monitor: (server) => postgres(server),
   })
   install({
@@ -146,7 +138,6 @@ describe('a default install', () => {
     missing: postgresMissing,
     env,
     start: () => pairOf([]),
-    stop: pairEnded,
     monitor: ({ primary }) => postgres(primary, { role: 'primary', replicas: 1 }),
   })
   install({
@@ -155,7 +146,6 @@ describe('a default install', () => {
     missing: postgresMissing,
     env,
     start: () => pairOf([]),
-    stop: pairEnded,
     monitor: ({ standby }) => postgres(standby, { role: 'standby' }),
   })
   install({
@@ -164,7 +154,6 @@ describe('a default install', () => {
     missing: debianPostgresMissing,
     env,
     start: async () => withAccount(await startPostgres([], '', debianPostgres)),
-    stop: removed,
     monitor: (server) => postgres(server),
   })
   install({
@@ -174,7 +163,6 @@ describe('a default install', () => {
     env,
     start: async () =>
       withAccount(await startPostgres(tlsSettings(certificates().good, serverFolder('postgres')), '', debianPostgres)),
-    stop: removed,
     monitor: (server) => postgres(server, { tls: { mode: 'verify', caFile } }),
   })
   install({
@@ -183,7 +171,6 @@ describe('a default install', () => {
     missing: debianPostgresMissing,
     env,
     start: () => pairOf([], debianPostgres),
-    stop: pairEnded,
     monitor: ({ standby }) => postgres(standby, { role: 'standby' }),
   })
   install({
@@ -198,9 +185,6 @@ describe('a default install', () => {
       const file = backed.info()
       return { backed, file }
     },
-    stop: async ({ backed }) => {
-      await backed[Symbol.asyncDispose]()
-    },
     monitor: ({ backed, file }) => postgres(backed.server, { pgbackrest: file }),
   })
   install({
@@ -213,10 +197,6 @@ describe('a default install', () => {
       const databases = { postgres: `host=127.0.0.1 port=${server.port} dbname=postgres` }
       return { server, pool: await startPgbouncer({ users: { stats: password, monitor: password }, databases }) }
     },
-    stop: async ({ server, pool }) => {
-      await pool.remove()
-      await server.remove()
-    },
     monitor: ({ pool }) => ({ kind: 'pgbouncer', url: pool.url('stats', 'pgbouncer'), password: { env: 'PASSWORD' } }),
   })
   install({
@@ -225,7 +205,6 @@ describe('a default install', () => {
     missing: mariadbMissing,
     env,
     start: () => mariadb(),
-    stop: removed,
     monitor: (server) => mysql(server),
   })
   install({
@@ -238,7 +217,6 @@ describe('a default install', () => {
       const [, cert, key] = tlsSettings(certificates().good, folder).map((text) => text.split('=')[1])
       return mariadb([`--ssl-cert=${cert}`, `--ssl-key=${key}`], folder)
     },
-    stop: removed,
     monitor: (server) => mysql(server, { tls: { mode: 'verify', servername: 'svc.test', caFile } }),
   })
   install({
@@ -259,10 +237,6 @@ describe('a default install', () => {
       await until(async () => (await replica.query('SHOW SLAVE STATUS'))[0]?.['Seconds_Behind_Master'] === 0, 30_000)
       return { source, replica }
     },
-    stop: async ({ source, replica }) => {
-      await replica.remove()
-      await source.remove()
-    },
     monitor: ({ replica }) => mysql(replica, { role: 'replica', replica: true }),
   })
   install({
@@ -276,7 +250,6 @@ describe('a default install', () => {
         `--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:${await freePort()}`,
         ...['--wsrep-node-address=127.0.0.1', '--binlog-format=ROW', '--innodb-autoinc-lock-mode=2'],
       ]),
-    stop: removed,
     monitor: (server) => mysql(server),
   })
   install({
@@ -291,7 +264,6 @@ describe('a default install', () => {
         GRANT SELECT ON performance_schema.* TO monitor@'127.0.0.1'; GRANT SELECT ON orders.* TO monitor@'127.0.0.1'`)
       return server
     },
-    stop: removed,
     monitor: (server) => mysql(server),
   })
   install({
@@ -300,7 +272,6 @@ describe('a default install', () => {
     missing: redisMissing,
     env,
     start: () => redis(),
-    stop: removed,
     monitor: (server) => asMonitor(server),
   })
   install({
@@ -309,7 +280,6 @@ describe('a default install', () => {
     missing: redisMissing,
     env,
     start: () => redis(['--appendonly', 'yes']),
-    stop: removed,
     monitor: (server) => asMonitor(server),
   })
   install({
@@ -322,10 +292,6 @@ describe('a default install', () => {
       const replica = await redis(['--replicaof', `127.0.0.1 ${primary.port}`])
       await until(() => replica.cli('INFO', 'replication').includes('master_link_status:up'))
       return { primary, replica }
-    },
-    stop: async ({ primary, replica }) => {
-      await replica.remove()
-      await primary.remove()
     },
     monitor: ({ replica }) => asMonitor(replica, { role: 'replica' }),
   })
@@ -340,7 +306,6 @@ describe('a default install', () => {
       await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:ok'))
       return node
     },
-    stop: removed,
     monitor: (server) => asMonitor(server),
   })
   install({
@@ -348,7 +313,6 @@ describe('a default install', () => {
     account: 'none: the default user',
     missing: redisMissing ?? opensslMissing(),
     start: () => startRedis({ tls: { ...certificates().good, caFile: certificates().caFile } }),
-    stop: removed,
     monitor: ({ url }) => ({ kind: 'redis', url, caFile, ...started }),
   })
   install({
@@ -356,7 +320,6 @@ describe('a default install', () => {
     account: 'none: the default user',
     missing: redisMissing ?? sentinelMissing,
     start: startSentinelGroup,
-    stop: removed,
     monitor: ({ sentinels: [first] }) => ({ kind: 'redis', url: first.url, ...started }),
   })
   install({
@@ -371,7 +334,6 @@ describe('a default install', () => {
       server.ctl('set_permissions', '-p', '/', 'monitor', '^$', '^$', '^$')
       return server
     },
-    stop: removed,
     monitor: ({ url }) => ({ kind: 'rabbitmq', url, username: 'monitor', password: { env: 'PASSWORD' } }),
   })
   install({
@@ -380,7 +342,6 @@ describe('a default install', () => {
     missing: ferretdbMissing,
     env,
     start: () => startFerretdb('monitor', password),
-    stop: removed,
     monitor: ({ port }) => ({
       kind: 'mongo',
       url: `mongodb://monitor@127.0.0.1:${port}/`,
@@ -407,7 +368,6 @@ describe('a default install', () => {
     account: 'none',
     missing: slapdMissing,
     start: () => startSlapd(),
-    stop: removed,
     monitor: ({ url }) => ({ kind: 'ldap', url }),
   })
   install({
@@ -416,7 +376,6 @@ describe('a default install', () => {
     missing: slapdMissing ?? opensslMissing(),
     env: { PASSWORD: probe.password },
     start: () => startSlapd({ tls: certificates().good }),
-    stop: removed,
     monitor: ({ ldaps }) => ({
       kind: 'ldap',
       url: ldaps,
@@ -432,7 +391,6 @@ describe('a default install', () => {
     missing: sambaMissing ?? opensslMissing(),
     env: { PASSWORD: reader.password },
     start: () => startDomain({ certificates: [certificates().good] }),
-    stop: removed,
     monitor: ({ first }) => ({ kind: 'ldap', url: first.url, user: reader.user, password: { env: 'PASSWORD' } }),
   })
 
@@ -441,7 +399,6 @@ describe('a default install', () => {
     account: 'none',
     missing: bindMissing,
     start: () => startBind(),
-    stop: removed,
     monitor: ({ server }) => ({ kind: 'dns', query: 'www.svc.test', server }),
   })
   install({
@@ -449,7 +406,6 @@ describe('a default install', () => {
     account: 'none',
     missing: bindMissing,
     start: () => startBind({ signedForDays: 30 }),
-    stop: removed,
     monitor: ({ server }) => ({ kind: 'dns', query: 'www.svc.test', server, signed: true }),
   })
   install({
@@ -460,10 +416,6 @@ describe('a default install', () => {
       const upstream = await startBind()
       return { upstream, resolver: await startUnbound({ upstream }) }
     },
-    stop: async ({ upstream, resolver }) => {
-      await resolver.remove()
-      await upstream.remove()
-    },
     monitor: ({ resolver }) => ({ kind: 'dns', query: 'www.svc.test', server: resolver.server }),
   })
 
@@ -473,7 +425,7 @@ describe('a default install', () => {
     ['HAProxy 2.6', haproxy],
   ] as const) {
     const missing = program.missing ?? opensslMissing()
-    const web = { account: 'none', missing, start: () => startWebServer(program, certificates()), stop: removed }
+    const web = { account: 'none', missing, start: () => startWebServer(program, certificates()) }
     install({
       server: `${title}, HTTP`,
       ...web,
@@ -482,11 +434,7 @@ describe('a default install', () => {
     install({
       server: `${title}, HTTPS`,
       ...web,
-      monitor: ({ tlsPort }) => ({
-        kind: 'http',
-        url: `https://127.0.0.1:${tlsPort.good}/`,
-        caFile,
-      }),
+      monitor: ({ tlsPort }) => ({ kind: 'http', url: `https://127.0.0.1:${tlsPort.good}/`, caFile }),
     })
     install({
       server: `${title}, TLS`,
@@ -509,7 +457,6 @@ describe('a default install', () => {
       account: 'none',
       missing: missing ?? nginx.missing ?? opensslMissing(),
       start: () => startWebCache(program, certificates()),
-      stop: removed,
       monitor: ({ port }) => ({ kind: 'http', url: `http://127.0.0.1:${port}/` }),
     })
   }
@@ -518,7 +465,6 @@ describe('a default install', () => {
     account: 'none',
     missing: opensslMissing(),
     start: () => startOpenssl(certificates().good),
-    stop: removed,
     monitor: ({ port }) => ({ kind: 'tls', host: '127.0.0.1', port, servername: 'svc.test', caFile }),
   })
   install({
@@ -593,7 +539,6 @@ describe('a default install', () => {
     account: 'none',
     missing: eximMissing ?? opensslMissing(),
     start: () => startExim([], certificates().good),
-    stop: removed,
     monitor: ({ port }) => ({ kind: 'smtp', host: '127.0.0.1', port, caFile }),
   })
   install({
@@ -606,7 +551,6 @@ describe('a default install', () => {
       writeFileSync(file, `${good.key}\n${good.cert}`, { mode: 0o600 })
       return startMailMachine('postfix', [`smtpd_tls_chain_files = ${file}`, 'smtpd_tls_security_level = may'])
     },
-    stop: removed,
     mounts: ({ mounts }) => mounts,
     monitor: ({ port }) => ({ kind: 'smtp', host: '127.0.0.1', port, caFile }),
   })
@@ -619,7 +563,6 @@ describe('a default install', () => {
       account: 'the group of the mail server',
       missing: missing ?? mountNamespaceMissing,
       start: () => startMailMachine(server),
-      stop: removed,
       mounts: ({ mounts }) => mounts,
       monitor: () => ({ kind: 'mail-queue', server }),
     })
@@ -630,7 +573,6 @@ describe('a default install', () => {
     missing: opensslMissing(),
     env: { PASSWORD: smtpAccount.password },
     start: () => startSmtp({ ...certificates().good }),
-    stop: (server) => server[Symbol.asyncDispose](),
     monitor: ({ port }) => ({
       kind: 'smtp',
       host: '127.0.0.1',
@@ -658,7 +600,6 @@ describe('a default install', () => {
     missing: vsftpdMissing ?? opensslMissing(),
     env: { PASSWORD: vsftpdPassword },
     start: () => startVsftpd({ certificate: certificates().good }),
-    stop: removed,
     monitor: ({ port }) => ftp(port, 'ftp'),
   })
   for (const [title, missing, start] of [
@@ -688,7 +629,6 @@ describe('a default install', () => {
     missing: undefined,
     env,
     start: () => startFtpServer(password),
-    stop: removed,
     monitor: ({ port }) => ({ ...ftp(port, 'monitor'), tls: 'off', caFile: undefined }),
   })
   const keys: Record<string, string> = {}
@@ -702,7 +642,6 @@ describe('a default install', () => {
       keys['KEY'] = server.privateKey
       return server
     },
-    stop: removed,
     monitor: ({ port, hostKey, user }) => ({
       kind: 'sftp',
       host: '127.0.0.1',
@@ -717,7 +656,6 @@ describe('a default install', () => {
     account: 'none',
     missing: sshdMissing,
     start: () => startSshd(),
-    stop: removed,
     monitor: ({ port }) => ({ kind: 'tcp', host: '127.0.0.1', port }),
   })
 
@@ -727,7 +665,6 @@ describe('a default install', () => {
     missing: keycloakMissing ?? opensslMissing(),
     env: { CLIENT: keycloakClient.clientSecret },
     start: startKeycloak,
-    stop: removed,
     monitor: ({ issuer }) => ({
       kind: 'oidc',
       issuer: issuer('shop'),
@@ -758,7 +695,6 @@ describe('a default install', () => {
       account: 'none',
       missing: opensslMissing(),
       start: () => healthServer({ '': 'SERVING' }, tls ? certificates().good : undefined),
-      stop: (server) => server[Symbol.asyncDispose](),
       monitor: ({ port }) => ({ kind: 'grpc', host: '127.0.0.1', port, ...(tls ? { tls, caFile } : {}) }),
     })
   }

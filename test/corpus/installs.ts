@@ -5,6 +5,7 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { type RunTypesOptions, runType } from '../support/engine/run-types.ts'
 import type { MountNamespace } from '../support/faults/mount-namespace.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { removed } from './removed.ts'
 import { installsFolder } from './row.ts'
 
 /** A server as it is installed by default, with the account that the reference documents. */
@@ -16,7 +17,8 @@ export type Install<Server = unknown> = {
   /** Why it cannot be had here. */
   readonly missing: string | undefined
   readonly start: () => Promise<Server>
-  readonly stop: (server: Server) => void | Promise<void>
+  /** By default, each of its servers is removed. */
+  readonly stop?: (server: Server) => void | Promise<void>
   /** One monitor as svc.yaml declares it. */
   readonly monitor: (server: Server) => Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
@@ -42,7 +44,15 @@ const modes = ['Basic', 'Standard', 'Advanced'] as const
 const folder = process.env.SVC_CORPUS_OUT
 
 /** Runs the monitor in every mode. Every result must be ok. */
-export function install<Server>({ start, stop, monitor, env = {}, context, mounts, ...about }: Install<Server>): void {
+export function install<Server>({
+  start,
+  stop = removed,
+  monitor,
+  env = {},
+  context,
+  mounts,
+  ...about
+}: Install<Server>): void {
   const { server: name, account, missing } = about
   let kind = ''
   const results: Partial<Record<ExecutionMode, number>> = {}

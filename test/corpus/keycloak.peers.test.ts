@@ -9,7 +9,7 @@ import {
 } from '../support/servers/keycloak.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const env = { CLIENT: keycloakClient.clientSecret, PASSWORD: keycloakAccount.password, WRONG: 'not-the-secret' }
 const withClient = { clientId: keycloakClient.clientId, clientSecret: { env: 'CLIENT' } }
@@ -40,30 +40,26 @@ const ask =
 const rows: readonly Row<Keycloak>[] = [
   {
     fault: 'healthy, with a client and an account',
-    env,
     monitor: provider({ ...withPerson, introspect: true, refusesWrongSecret: true }),
     expected: { state: 'healthy' },
     peers: ask(),
   },
   {
     fault: 'healthy, with a key that is three years old',
-    env,
     monitor: provider(withClient, 'old'),
     expected: { state: 'healthy' },
     peers: ask('old'),
   },
   {
     fault: 'a key older than the threshold',
-    env,
     monitor: provider({ ...withClient, keyAge: { warn: 730 } }, 'old'),
-    expected: { state: 'warning', check: 'key age', says: /age of the newest signing key 109\d/ },
+    expected: warns('key age', /age of the newest signing key 109\d/),
     peers: ask('old'),
   },
   {
     fault: 'the client is not in the audience of its token',
-    env,
     monitor: provider({ ...withClient, introspect: true }, 'old'),
-    expected: { state: 'unhealthy', check: 'introspection', fault: 'data', says: /not active: .*audience/ },
+    expected: fails('introspection', 'data', /not active: .*audience/),
     peers: ask('old'),
   },
   {
@@ -74,38 +70,35 @@ const rows: readonly Row<Keycloak>[] = [
       await change({ enabled: false })
       return () => change({ enabled: true })
     },
-    expected: { state: 'unhealthy', check: 'token endpoint', fault: 'data', says: /disabled realm/ },
+    expected: fails('token endpoint', 'data', /disabled realm/),
     peers: ask(),
   },
   {
     fault: 'the realm is disabled, asked as a client',
-    env,
     monitor: provider(withClient),
     plant: async ({ change }) => {
       await change({ enabled: false })
       return () => change({ enabled: true })
     },
-    expected: { state: 'unhealthy', check: 'token', says: /Realm not enabled|access_denied/ },
+    expected: fails('token', 'any', /Realm not enabled|access_denied/),
     peers: ask(),
   },
   {
     fault: 'the realm was removed',
     monitor: provider({}, 'removed'),
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'data', says: /no discovery document.*removed/ },
+    expected: fails('discovery', 'data', /no discovery document.*removed/),
     peers: ask('removed'),
   },
   {
     fault: 'the secret of the client was changed',
-    env,
     monitor: provider({ ...withClient, clientSecret: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'token', fault: 'auth', says: /svc-probe/ },
+    expected: fails('token', 'auth', /svc-probe/),
     peers: ask(),
   },
   {
     fault: 'the password of the account was changed',
-    env,
     monitor: provider({ ...withPerson, password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'user', fault: 'auth', says: /invalid_grant/ },
+    expected: fails('user', 'auth', /invalid_grant/),
     peers: ask(),
   },
   {
@@ -115,7 +108,7 @@ const rows: readonly Row<Keycloak>[] = [
       await change({ attributes: { frontendUrl: 'https://sso.example.org' } })
       return () => change({ attributes: { frontendUrl: '' } })
     },
-    expected: { state: 'unhealthy', check: 'issuer', fault: 'data', says: /reports the issuer "https:\/\/sso/ },
+    expected: fails('issuer', 'data', /reports the issuer "https:\/\/sso/),
     peers: ask(),
   },
   {
@@ -125,7 +118,7 @@ const rows: readonly Row<Keycloak>[] = [
       freeze()
       return thaw
     },
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'timeout', says: /sent nothing for [\d.]+ m?s/ },
+    expected: fails('discovery', 'timeout', /sent nothing for [\d.]+ m?s/),
     peers: ask(),
   },
   {
@@ -135,15 +128,15 @@ const rows: readonly Row<Keycloak>[] = [
       await stop()
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'refused', says: /refused/ },
+    expected: fails('discovery', 'refused', /refused/),
     peers: ask(),
   },
 ]
 
 corpus<Keycloak>({
   server: `Keycloak ${keycloakVersion()}`.trim(),
+  env,
   missing: keycloakMissing ?? opensslMissing(),
   start: startKeycloak,
-  stop: (server) => server.remove(),
   rows,
 })

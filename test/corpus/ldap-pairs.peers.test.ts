@@ -18,7 +18,7 @@ import {
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import { atDepths, changeOf, type Depths, failsFromStandard, healthy, mustMiss, mustRefuse } from './depths.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row } from './row.ts'
 
 const env = { PROBE: probe.password }
 const account = { kind: 'ldap', username: probe.user, password: { env: 'PROBE' }, base: suffix }
@@ -72,23 +72,15 @@ const pairRows: readonly Row<Pair>[] = [
       ...ofReplica({ replicationLag: { limit: '1ms' } }),
       plant: stall,
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'provider',
-      fault: 'threshold',
-      says: /lacks changes of 127\.0\.0\.1:\d+, the oldest from [\d.]+ \S+ ago/,
-    }),
+    failsFromStandard(
+      fails('provider', 'threshold', /lacks changes of 127\.0\.0\.1:\d+, the oldest from [\d.]+ \S+ ago/),
+    ),
   ),
   ...atDepths(
-    {
-      fault: 'a replica whose provider is gone',
-      ...ofReplica({ provider: 'ldap://127.0.0.1:1' }),
-    },
-    failsFromStandard({
-      state: 'not checked',
-      check: 'provider',
-      says: /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:1 refused the connection/,
-    }),
+    { fault: 'a replica whose provider is gone', ...ofReplica({ provider: 'ldap://127.0.0.1:1' }) },
+    failsFromStandard(
+      notChecked('provider', /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:1 refused the connection/),
+    ),
   ),
   ...atDepths(
     {
@@ -99,11 +91,12 @@ const pairRows: readonly Row<Pair>[] = [
         return provider.thaw
       },
     },
-    failsFromStandard({
-      state: 'not checked',
-      check: 'provider',
-      says: /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:\d+ accepted the connection/,
-    }),
+    failsFromStandard(
+      notChecked(
+        'provider',
+        /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:\d+ accepted the connection/,
+      ),
+    ),
   ),
 ]
 
@@ -162,8 +155,7 @@ const at = (name: keyof Faulty, more: object = {}) => ({
   monitor: (servers: Faulty) => ({ ...account, url: servers[name].url, ...more }),
 })
 const signedInAs = (name: string) => at('policies', { username: `uid=${name},ou=people,${suffix}` })
-const refusedSignIn = (says: RegExp): Depths =>
-  failsFromStandard({ state: 'unhealthy', check: 'bind', fault: 'auth', says })
+const refusedSignIn = (says: RegExp): Depths => failsFromStandard(fails('bind', 'auth', says))
 
 /**
  * Adds to the database until it refuses an entry of 3 KB. slapd 2.5.13 stops answering when even the commit of a smaller
@@ -190,12 +182,9 @@ const faultyRows: readonly Row<Faulty>[] = [
         return undefined
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: `read-only ${suffix}`,
-      fault: 'data',
-      says: /"dc=example,dc=org" refuses all changes: its database is set read-only/,
-    }),
+    failsFromStandard(
+      fails(`read-only ${suffix}`, 'data', /"dc=example,dc=org" refuses all changes: its database is set read-only/),
+    ),
   ),
   ...atDepths(
     {
@@ -206,7 +195,7 @@ const faultyRows: readonly Row<Faulty>[] = [
         return undefined
       },
     },
-    failsFromStandard({ state: 'unhealthy', check: `read-only ${suffix}`, fault: 'data', says: /refuses all changes/ }),
+    failsFromStandard(fails(`read-only ${suffix}`, 'data', /refuses all changes/)),
   ),
   ...atDepths({ fault: 'a database that is meant to be read-only', ...at('readOnly', { readOnly: true }) }, healthy),
   ...atDepths(
@@ -226,12 +215,13 @@ const faultyRows: readonly Row<Faulty>[] = [
         return undefined
       },
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: `database space ${suffix}`,
-      fault: 'threshold',
-      says: /uses \d+ of \d+ pages of its memory map \(maxsize\): (?:9[5-9]|100)/,
-    }),
+    failsFromStandard(
+      fails(
+        `database space ${suffix}`,
+        'threshold',
+        /uses \d+ of \d+ pages of its memory map \(maxsize\): (?:9[5-9]|100)/,
+      ),
+    ),
   ),
   ...atDepths({ fault: 'a sound password', ...signedInAs('sound') }, healthy),
   ...atDepths(
@@ -248,32 +238,20 @@ const faultyRows: readonly Row<Faulty>[] = [
   ),
   ...atDepths(
     { fault: 'a password that expires tomorrow', ...signedInAs('soon') },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'password expiry',
-      fault: 'threshold',
-      says: /the password of "uid=soon,[^"]+" expires in/,
-    }),
+    failsFromStandard(fails('password expiry', 'threshold', /the password of "uid=soon,[^"]+" expires in/)),
   ),
   ...atDepths(
     { fault: 'a password that has expired, with two sign-ins left at first', ...signedInAs('grace') },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'password expiry',
-      fault: 'auth',
-      says: /the password of "uid=grace,[^"]+" has expired: \d+ more sign-ins? with it/,
-    }),
+    failsFromStandard(
+      fails('password expiry', 'auth', /the password of "uid=grace,[^"]+" has expired: \d+ more sign-ins? with it/),
+    ),
   ),
   ...atDepths(
     {
       fault: 'a server that wants an account for every search',
       monitor: ({ strict }: Faulty) => ({ kind: 'ldap', url: strict.url, base: suffix }),
     },
-    failsFromStandard({
-      state: 'unhealthy',
-      check: 'rootDSE',
-      says: /unwillingToPerform\): "authentication required"/,
-    }),
+    failsFromStandard(fails('rootDSE', 'any', /unwillingToPerform\): "authentication required"/)),
   ),
 ]
 
@@ -317,9 +295,6 @@ corpus<Faulty>({
         ],
       }),
     }
-  },
-  stop: async (servers) => {
-    for (const server of Object.values(servers)) await server.remove()
   },
   rows: faultyRows.map((row) => ({ ...row, env })),
 })

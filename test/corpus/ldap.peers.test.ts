@@ -4,7 +4,7 @@ import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/servers/slapd.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -16,13 +16,7 @@ type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly otherHo
 
 const secure =
   (name: keyof Servers, more: object = {}) =>
-  (servers: Servers) => ({
-    kind: 'ldap',
-    url: servers[name].ldaps,
-    caFile: certificates?.caFile,
-    ...account,
-    ...more,
-  })
+  (servers: Servers) => ({ kind: 'ldap', url: servers[name].ldaps, caFile: certificates?.caFile, ...account, ...more })
 const askLdap =
   (name: keyof Servers, base = suffix) =>
   (servers: Servers): readonly PeerProgram[] => [
@@ -39,7 +33,6 @@ const access = [
 const rows: readonly Row<Servers>[] = [
   {
     fault: 'healthy over LDAPS',
-    env,
     monitor: secure('good', {
       base: suffix,
       entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 2 },
@@ -51,15 +44,13 @@ const rows: readonly Row<Servers>[] = [
   },
   {
     fault: 'healthy with StartTLS',
-    env,
     monitor: ({ good }) => ({ kind: 'ldap', url: good.url, startTls: true, caFile: certificates?.caFile, ...account }),
     expected: { state: 'healthy' },
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: secure('good', { password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /refused|invalid credentials/i },
+    expected: fails('bind', 'auth', /refused|invalid credentials/i),
     peers: ({ good }) => [
       {
         program: 'check_ldap',
@@ -69,68 +60,52 @@ const rows: readonly Row<Servers>[] = [
   },
   {
     fault: 'the base entry is missing',
-    env,
     monitor: secure('good', { base: `ou=machines,${suffix}` }),
-    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /ou=machines/ },
+    expected: fails('search', 'data', /ou=machines/),
     peers: askLdap('good', `ou=machines,${suffix}`),
   },
   {
     fault: 'entries are missing',
-    env,
     monitor: secure('good', { base: suffix, entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 5 } }),
-    expected: { state: 'unhealthy', check: 'entry', says: /\b2\b.*\b5\b/ },
+    expected: fails('entry', 'any', /\b2\b.*\b5\b/),
     peers: askLdap('good'),
   },
   {
     fault: 'the account may not read the last change, which svc.yaml limits',
-    env,
     monitor: secure('good', {
       username: dedicated.user,
       password: { env: 'DEDICATED' },
       base: suffix,
       lastChange: '1d',
     }),
-    expected: { state: 'not checked', check: 'last change', says: /no contextCSN: .*this account may not read it/ },
+    expected: notChecked('last change', /no contextCSN: .*this account may not read it/),
     before: 'warning, exit code 0',
   },
-  {
-    fault: 'an expired certificate',
-    env,
-    monitor: secure('expired'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
-  },
+  { fault: 'an expired certificate', monitor: secure('expired'), expected: fails('connect', 'tls', /expired/) },
   {
     fault: 'a certificate for another name',
-    env,
     monitor: secure('otherHost'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /elsewhere\.test/ },
+    expected: fails('connect', 'tls', /elsewhere\.test/),
   },
   {
     fault: 'LDAPS at the plain port',
-    env,
     monitor: ({ good }) => ({ kind: 'ldap', url: good.url.replace('ldap:', 'ldaps:'), ...account }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /TLS/ },
+    expected: fails('connect', 'tls', /TLS/),
   },
   {
     fault: 'the server is frozen',
-    env,
     monitor: secure('good', { timeout: '2s' }),
     plant: async ({ good }) => {
       good.freeze()
       return good.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
     peers: askLdap('good'),
   },
   {
     fault: 'nothing listens on the port',
     monitor: () => ({ kind: 'ldap', url: 'ldap://127.0.0.1:1' }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: () => [{ program: 'check_ldap', args: ['-H', '127.0.0.1', '-p', '1', '-b', suffix, '-3'] }],
   },
 ]
@@ -140,6 +115,7 @@ const version = (): string =>
 
 corpus<Servers>({
   server: slapdMissing === undefined ? `OpenLDAP ${version()}` : 'OpenLDAP',
+  env,
   missing: slapdMissing ?? opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')

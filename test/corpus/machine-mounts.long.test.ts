@@ -6,7 +6,7 @@ import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from 
 import { type MountFault, mountFaults, mountsMissing } from '../support/faults/mounts.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 
@@ -44,35 +44,34 @@ corpus<MountNamespace>({
     await mounts.shell('mount -t tmpfs none /mnt')
     return mounts
   },
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => mounts,
   rows: [
     { fault: 'healthy', ...fileSystem('none'), expected: { state: 'healthy' } },
     {
       fault: 'the file system is full',
       ...fileSystem('full'),
-      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+      expected: fails(`disk ${data}`, 'threshold', /^0 % free/),
     },
     {
       fault: 'a file system in memory is full',
       ...fileSystem('fullInMemory'),
-      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+      expected: fails(`disk ${data}`, 'threshold', /^0 % free/),
     },
     {
       fault: 'the file system is out of inodes',
       ...fileSystem('withoutInodes'),
-      expected: { state: 'unhealthy', check: `inodes ${data}`, fault: 'threshold', says: /^0 % free/ },
+      expected: fails(`inodes ${data}`, 'threshold', /^0 % free/),
     },
     {
       fault: 'the file system was remounted read-only',
       ...fileSystem('remountedReadOnly'),
-      expected: { state: 'warning', check: `disk ${data}`, says: /read-only, and the kernel has counted no error; \d/ },
+      expected: warns(`disk ${data}`, /read-only, and the kernel has counted no error; \d/),
       before: 'healthy: the file system vanished from the results',
     },
     {
       fault: 'the kernel made the file system read-only after an error',
       ...fileSystem('errorOfTheDisk'),
-      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      expected: fails(`disk ${data}`, 'data', /read-only/),
       before: 'healthy: the file system vanished from the results',
     },
     {
@@ -82,7 +81,7 @@ corpus<MountNamespace>({
         await mounts.shell(`mkdir -p ${data}`)
         return undefined
       },
-      expected: { state: 'unhealthy', check: `disk ${data}`, says: /mounted/ },
+      expected: fails(`disk ${data}`, 'any', /mounted/),
       peers: askDisk,
     },
   ],
@@ -113,7 +112,6 @@ corpus<MountNamespace>({
     await mounts.shell(`mount -t tmpfs none /mnt && mkdir ${data} && mount -t tmpfs none ${data}`)
     return mounts
   },
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => mounts,
   rows: [
     {
@@ -132,7 +130,7 @@ corpus<MountNamespace>({
       fault: 'the swap space is nearly full',
       monitor: () => ({ ...hostOf(), swap: { warn: '20%', limit: '10%' } }),
       plant: swapOf(2_097_152, 104_858),
-      expected: { state: 'unhealthy', check: 'swap', fault: 'threshold', says: /^[45](?:\.\d)? % free of 2 GiB/ },
+      expected: fails('swap', 'threshold', /^[45](?:\.\d)? % free of 2 GiB/),
       peers: () => [{ program: 'check_swap', args: ['-w', '20%', '-c', '10%'] }],
     },
   ],
@@ -143,7 +141,6 @@ corpus<MountNamespace>({
   server: `folders that the account may not read, ${kernel}`,
   missing: mountNamespaceMissing,
   start: startMountNamespace,
-  stop: (mounts) => mounts.remove(),
   mounts: (mounts) => ({ ...mounts, run: (yaml, mode, host) => mounts.runAs(65_534, yaml, mode, host) }),
   rows: [
     {
@@ -159,19 +156,19 @@ corpus<MountNamespace>({
         mkdirSync(join(folder, 'locked'), { mode: 0o700 })
         return () => rmSync(join(folder, 'locked'), { recursive: true })
       },
-      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not accessible to this account/ },
+      expected: fails('there', 'data', /locked is not accessible to this account/),
     },
     {
       fault: 'the mount point of a disk may not be reached',
       monitor: () => ({ kind: 'host', ...busy, skipDisks: ['/elsewhere'] }),
       plant: behindLock,
-      expected: { state: 'warning', check: lockedDisk, says: /may not reach the mount point: .*chmod o\+x/ },
+      expected: warns(lockedDisk, /may not reach the mount point: .*chmod o\+x/),
     },
     {
       fault: 'the mount point of a disk that svc.yaml names may not be reached',
       monitor: () => ({ kind: 'host', ...busy, disks: ['/mnt/locked/data'] }),
       plant: behindLock,
-      expected: { state: 'not checked', check: lockedDisk, says: /may not reach the mount point: .*chmod o\+x/ },
+      expected: notChecked(lockedDisk, /may not reach the mount point: .*chmod o\+x/),
       before: 'warning, exit code 0',
     },
     {
@@ -181,12 +178,7 @@ corpus<MountNamespace>({
         await mounts.shell('mount -t proc -o hidepid=invisible proc /proc')
         return async () => void (await mounts.shell('umount /proc'))
       },
-      expected: {
-        state: 'not checked',
-        check: 'running',
-        says: /mounted with hidepid=invisible/,
-        never: /not running/,
-      },
+      expected: notChecked('running', /mounted with hidepid=invisible/, { never: /not running/ }),
       before: 'unhealthy: not running',
     },
   ],

@@ -2,6 +2,7 @@ import { release } from 'node:os'
 import { type FuseShare, shareMissing, startShare } from '../support/faults/share.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
+import { fails } from './row.ts'
 
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 
@@ -28,7 +29,6 @@ corpus<FuseShare>({
     await share.mounts.shell(`mount -t tmpfs none /mnt && mkdir ${place} && mount --bind ${share.point} ${place}`)
     return share
   },
-  stop: (server) => server.remove(),
   mounts: ({ mounts }) => mounts,
   rows: [
     {
@@ -40,7 +40,7 @@ corpus<FuseShare>({
     {
       fault: 'too little space is free',
       monitor: hostOf({ disk: { limit: '99.999%' }, inodes: { limit: 0 } }),
-      expected: { state: 'unhealthy', check: `disk ${place}`, fault: 'threshold', says: /^[\d.]+ % free of \d/ },
+      expected: fails(`disk ${place}`, 'threshold', /^[\d.]+ % free of \d/),
       peers: askDisk,
     },
     {
@@ -50,12 +50,7 @@ corpus<FuseShare>({
         await server.stop()
         return server.go
       },
-      expected: {
-        state: 'unhealthy',
-        check: `disk ${place}`,
-        fault: 'timeout',
-        says: /^the share .* \(fuse.* did not answer within 3 s/,
-      },
+      expected: fails(`disk ${place}`, 'timeout', /^the share .* \(fuse.* did not answer within 3 s/),
       before: 'unhealthy: no writable local file system is mounted there',
       peers: askDisk,
     },

@@ -6,6 +6,7 @@ import { sleeping, sleepNamed, stoppedProcess, withPidFile, zombieProcess } from
 import { remove } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
+import { fails, warns } from './row.ts'
 
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 const onLinux = process.platform === 'linux' ? undefined : 'these faults are planted on Linux'
@@ -74,7 +75,7 @@ corpus<Folder>({
         fileOfAge(join(folder.path, 'backups'), 'db-2.dump.part', 60_000, 'half')
         return remove
       },
-      expected: { state: 'unhealthy', check: 'newest', fault: 'threshold', says: /db-72\.dump/ },
+      expected: fails('newest', 'threshold', /db-72\.dump/),
     },
     {
       fault: 'the newest backup is all zero bytes, never met',
@@ -85,7 +86,7 @@ corpus<Folder>({
         fileOfAge(join(folder.path, 'backups'), 'db-1.dump', hourMs, '\0'.repeat(4_096))
         return remove
       },
-      expected: { state: 'warning', check: 'zeros', says: /db-1\.dump/ },
+      expected: warns('zeros', /db-1\.dump/),
     },
     {
       fault: 'the folder is empty',
@@ -96,21 +97,21 @@ corpus<Folder>({
     {
       fault: 'the backup is missing',
       monitor: fileAge('backup.dump'),
-      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /backup\.dump does not exist/ },
+      expected: fails('there', 'data', /backup\.dump does not exist/),
       peers: askAge('backup.dump'),
     },
     {
       fault: 'the backup is two hours old',
       monitor: fileAge('backup.dump'),
       plant: withFile('backup.dump', 2 * hourMs),
-      expected: { state: 'unhealthy', check: 'age', fault: 'threshold', says: /backup\.dump: age 2 h/ },
+      expected: fails('age', 'threshold', /backup\.dump: age 2 h/),
       peers: askAge('backup.dump'),
     },
     {
       fault: 'the backup is empty',
       monitor: fileAge('backup.dump', { size: '1KiB' }),
       plant: withFile('backup.dump', 60_000, ''),
-      expected: { state: 'unhealthy', check: 'size', fault: 'threshold', says: /backup\.dump has 0 B/ },
+      expected: fails('size', 'threshold', /backup\.dump has 0 B/),
       peers: ({ path }) => [
         {
           program: 'check_file_age',
@@ -122,7 +123,7 @@ corpus<Folder>({
       fault: 'the backup is dated two days in the future',
       monitor: fileAge('backup.dump'),
       plant: withFile('backup.dump', -48 * hourMs),
-      expected: { state: 'warning', check: 'age', says: /backup\.dump: age unknown: it is dated 48 h in the future/ },
+      expected: warns('age', /backup\.dump: age unknown: it is dated 48 h in the future/),
       before: 'age 0 ms, until two days have passed',
       peers: askAge('backup.dump'),
     },
@@ -136,26 +137,21 @@ corpus<Folder>({
       fault: 'the newest of several backups is three days old',
       monitor: fileAge('backups', { newest: { warn: '25h', limit: '49h' } }),
       plant: withBackups(72, 96, 120),
-      expected: {
-        state: 'unhealthy',
-        check: 'newest',
-        fault: 'threshold',
-        says: /^newest file db-72\.dump: age (3 d|72 h)/,
-      },
+      expected: fails('newest', 'threshold', /^newest file db-72\.dump: age (3 d|72 h)/),
       before: 'could not be expressed: only the oldest file counted',
     },
     {
       fault: 'the folder of backups is empty',
       monitor: fileAge('backups', { newest: { limit: '49h' } }),
       plant: withBackups(),
-      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /there is no file/ },
+      expected: fails('newest', 'data', /there is no file/),
       before: 'healthy: no file is waiting',
     },
     {
       fault: 'the newest backup is empty',
       monitor: fileAge('backups', { newest: { limit: '49h' }, size: '1KiB' }),
       plant: withBackups(0, 24),
-      expected: { state: 'unhealthy', check: 'size', fault: 'threshold', says: /^newest file db-0\.dump has \d B/ },
+      expected: fails('size', 'threshold', /^newest file db-0\.dump has \d B/),
     },
     {
       fault: 'healthy: a fresh backup of a pattern, beside old files of other names',
@@ -167,30 +163,25 @@ corpus<Folder>({
       fault: 'of a pattern only an old file is there',
       monitor: fileAge('backups/db-9*.dump', { newest: { limit: '49h' } }),
       plant: withBackups(0, 96),
-      expected: {
-        state: 'unhealthy',
-        check: 'newest',
-        fault: 'threshold',
-        says: /^newest file db-96\.dump: age (4 d|96 h)/,
-      },
+      expected: fails('newest', 'threshold', /^newest file db-96\.dump: age (4 d|96 h)/),
     },
     {
       fault: 'no file matches a pattern that needs a newest one',
       monitor: fileAge('backups/*.sql', { newest: { limit: '49h' } }),
       plant: withBackups(0, 24),
-      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /backups\/\*\.sql: there is no file/ },
+      expected: fails('newest', 'data', /backups\/\*\.sql: there is no file/),
     },
     {
       fault: 'a file waits in the folder for two hours',
       monitor: fileAge('drop'),
       plant: withFolder('drop', 1, 2 * hourMs),
-      expected: { state: 'unhealthy', check: 'age', fault: 'threshold', says: /order-0\.xml: age 2 h/ },
+      expected: fails('age', 'threshold', /order-0\.xml: age 2 h/),
     },
     {
       fault: 'too many files wait in the folder',
       monitor: fileAge('drop', { files: { warn: 10, limit: 20 } }),
       plant: withFolder('drop', 21),
-      expected: { state: 'unhealthy', check: 'backlog', fault: 'threshold', says: /waiting: 21/ },
+      expected: fails('backlog', 'threshold', /waiting: 21/),
     },
   ],
 })
@@ -244,14 +235,14 @@ corpus<Program>({
     {
       fault: 'the process does not run',
       monitor: processOf(),
-      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running/ },
+      expected: fails('running', 'data', /not running/),
       peers: askProcesses,
     },
     {
       fault: 'the process is stopped (SIGSTOP)',
       monitor: processOf(),
       plant: ({ program }) => stoppedProcess(program),
-      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; 1 stopped by a signal/ },
+      expected: fails('running', 'data', /not running; 1 stopped by a signal/),
       before: 'running',
       peers: askProcesses,
     },
@@ -259,7 +250,7 @@ corpus<Program>({
       fault: 'the process has ended and its parent has not collected it',
       monitor: processOf(),
       plant: ({ program }) => zombieProcess(program),
-      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; .*zombie/ },
+      expected: fails('running', 'data', /not running; .*zombie/),
       peers: askProcesses,
     },
     {
@@ -272,12 +263,11 @@ corpus<Program>({
       fault: 'the process has ended, and another one has got its id',
       monitor: ({ path }) => ({ kind: 'process', pidFile: join(path, 'pid'), restarted: { warn: '0s' } }),
       plant: ({ program, path }) => withPidFile(program, join(path, 'pid'), 120_000),
-      expected: {
-        state: 'unhealthy',
-        check: 'running',
-        fault: 'data',
-        says: /^not running; .*pid names process \d+, but that started after the file was written: another process/,
-      },
+      expected: fails(
+        'running',
+        'data',
+        /^not running; .*pid names process \d+, but that started after the file was written: another process/,
+      ),
       before: 'running',
     },
     {
@@ -291,11 +281,7 @@ corpus<Program>({
           sleepNamed(path, sleeper)
         }
       },
-      expected: {
-        state: 'warning',
-        check: 'program',
-        says: /^process \d+ and 1 more still run a program that was replaced/,
-      },
+      expected: warns('program', /^process \d+ and 1 more still run a program that was replaced/),
       before: 'running',
     },
     {
@@ -307,19 +293,14 @@ corpus<Program>({
       fault: 'a process does not collect its children',
       monitor: hostOf({ zombies: { limit: 0 } }),
       plant: ({ program }) => zombieProcess(program),
-      expected: {
-        state: 'unhealthy',
-        check: 'zombies',
-        fault: 'threshold',
-        says: /^zombie processes: \d+ \(.*fail 0\)/,
-      },
+      expected: fails('zombies', 'threshold', /^zombie processes: \d+ \(.*fail 0\)/),
       peers: () => [{ program: 'check_procs', args: ['-s', 'Z', '-c', '0'] }],
     },
     {
       fault: 'too many processes run',
       monitor: processOf(),
       plant: ({ program }) => sleeping(program, 4),
-      expected: { state: 'unhealthy', check: 'count', fault: 'threshold', says: /4 running/ },
+      expected: fails('count', 'threshold', /4 running/),
       peers: askProcesses,
     },
   ],

@@ -16,7 +16,7 @@ import {
 import { type SmtpPeer, smtpAccount, startSmtp } from '../support/servers/smtp.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -78,14 +78,14 @@ const eximRows: readonly Row<Exims>[] = [
       const { free } = fillDisk(good.spool)
       return Promise.resolve(free)
     },
-    expected: { state: 'unhealthy', check: 'sender', fault: 'data', says: /452 .*no room/, never: neverGreylisting },
+    expected: fails('sender', 'data', /452 .*no room/, { never: neverGreylisting }),
     before: 'warning: greylisting',
     peers: askExim(),
   },
   {
     fault: 'the server defers recipients (greylisting)',
     monitor: exim({}, 'greylisting'),
-    expected: { state: 'warning', check: 'recipient', says: /451 .*greylist/ },
+    expected: warns('recipient', /451 .*greylist/),
     peers: askExim('greylisting'),
   },
   ...(['good', 'greylisting'] as const).map(
@@ -99,7 +99,7 @@ const eximRows: readonly Row<Exims>[] = [
   {
     fault: 'the server refuses every recipient',
     monitor: exim({ recipient: undefined }, 'refusing'),
-    expected: { state: 'warning', check: 'postmaster', says: /RCPT TO <postmaster>.*550 .*mail is not accepted/ },
+    expected: warns('postmaster', /RCPT TO <postmaster>.*550 .*mail is not accepted/),
     before: 'ok',
     peers: askExim('refusing'),
   },
@@ -112,20 +112,20 @@ const eximRows: readonly Row<Exims>[] = [
   {
     fault: 'the mailbox does not exist',
     monitor: exim({ recipient: 'nobody@svc.test' }),
-    expected: { state: 'unhealthy', check: 'recipient', fault: 'data', says: /550 .*User unknown/ },
+    expected: fails('recipient', 'data', /550 .*User unknown/),
     peers: askExim(),
   },
   {
     fault: 'the server accepts no more connections',
     monitor: exim({}, 'busy'),
     plant: ({ busy }) => openConnections(busy.port),
-    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /421 .*(too many|temporarily)/i },
+    expected: fails('banner', 'refused', /421 .*(too many|temporarily)/i),
     peers: askExim('busy'),
   },
   {
     fault: 'an expired certificate',
     monitor: exim({}, 'expired'),
-    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /expired/ },
+    expected: fails('TLS', 'tls', /expired/),
     peers: ({ expired }) => [
       { program: 'check_smtp', args: ['-H', '127.0.0.1', '-p', String(expired.port), '-S', '-D', '14', '-t', '5'] },
     ],
@@ -133,13 +133,13 @@ const eximRows: readonly Row<Exims>[] = [
   {
     fault: 'a certificate for another name',
     monitor: exim({}, 'otherHost'),
-    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /elsewhere\.test/ },
+    expected: fails('TLS', 'tls', /elsewhere\.test/),
     peers: askExim('otherHost'),
   },
   {
     fault: 'nothing listens on the port',
     monitor: () => smtp(1),
-    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+    expected: fails('banner', 'refused', /refused/),
     peers: () => askSmtp(1),
   },
 ]
@@ -157,9 +157,6 @@ corpus<Exims>({
       otherHost: await startExim([], certificates.otherHost),
       refusing: await startExim(refusingAll, certificates.good),
     }
-  },
-  stop: async (servers) => {
-    for (const one of Object.values(servers)) await one.remove()
   },
   rows: eximRows,
 })
@@ -179,7 +176,7 @@ const queueRows = (server: 'postfix' | 'exim'): readonly Row<MailMachine>[] => [
     fault: 'three messages that cannot be delivered',
     monitor: () => queue(server, { messages: { warn: 1, limit: 2 } }),
     plant: ({ plant }) => plant('three'),
-    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /messages in the queue: 3/ },
+    expected: fails('queue', 'threshold', /messages in the queue: 3/),
     peers: askQueue(server),
   },
 ]
@@ -188,7 +185,6 @@ corpus<MailMachine>({
   server: 'Exim 4.96 as the mail server of this machine',
   missing: eximQueueMissing ?? mountNamespaceMissing,
   start: () => startMailMachine('exim'),
-  stop: (machine) => machine.remove(),
   mounts: ({ mounts }) => mounts,
   rows: queueRows('exim'),
 })
@@ -217,7 +213,6 @@ corpus<MailMachine>({
       'smtpd_client_event_limit_exceptions =',
     ])
   },
-  stop: (machine) => machine.remove(),
   mounts: ({ mounts }) => mounts,
   rows: [
     {
@@ -235,21 +230,21 @@ corpus<MailMachine>({
         await mounts.shell('sleep 3')
         return empty
       },
-      expected: { state: 'unhealthy', check: 'oldest message', fault: 'threshold', says: /has waited [2-9]/ },
+      expected: fails('oldest message', 'threshold', /has waited [2-9]/),
       peers: askQueue('postfix'),
     },
     {
       fault: 'the mail system has ended, with a message in its queue',
       monitor: () => queue('postfix'),
       plant: ({ plant }) => plant('down'),
-      expected: { state: 'unhealthy', check: 'queue', fault: 'refused', says: /mail system is down.*1 message/ },
+      expected: fails('queue', 'refused', /mail system is down.*1 message/),
       peers: askQueue('postfix'),
     },
     {
       fault: 'the mail system has ended: its port',
       monitor: postfix(),
       plant: ({ plant }) => plant('down'),
-      expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+      expected: fails('banner', 'refused', /refused/),
       peers: askPostfix,
     },
     {
@@ -261,32 +256,20 @@ corpus<MailMachine>({
         )
         return async () => void (await mounts.shell(`rm ${spool}/filler; mount -o remount,size=256m ${mounts.folder}`))
       },
-      expected: {
-        state: 'unhealthy',
-        check: 'sender',
-        fault: 'data',
-        says: /4\.3\.1.*no room/,
-        never: neverGreylisting,
-      },
+      expected: fails('sender', 'data', /4\.3\.1.*no room/, { never: neverGreylisting }),
       before: 'warning: greylisting',
       peers: askPostfix,
     },
     {
       fault: 'the server defers the recipient (greylisting)',
       monitor: postfix({ recipient: 'later@svc.test' }),
-      expected: { state: 'warning', check: 'recipient', says: /450 4\.2\.0 .*greylisting/ },
+      expected: warns('recipient', /450 4\.2\.0 .*greylisting/),
       peers: askPostfix,
     },
     {
       fault: 'a restriction of the server is misspelled',
       monitor: postfix({ recipient: 'wrong@svc.test' }),
-      expected: {
-        state: 'unhealthy',
-        check: 'recipient',
-        fault: 'data',
-        says: /4\.3\.5 .*misconfigured/,
-        never: /no room|greylisting/,
-      },
+      expected: fails('recipient', 'data', /4\.3\.5 .*misconfigured/, { never: /no room|greylisting/ }),
       before: 'unhealthy: no room',
       peers: askPostfix,
     },
@@ -299,20 +282,14 @@ corpus<MailMachine>({
     {
       fault: 'the server does not relay for this machine',
       monitor: postfix({ recipient: 'someone@example.test' }),
-      expected: {
-        state: 'unhealthy',
-        check: 'recipient',
-        fault: 'data',
-        says: /Relay access denied/,
-        never: neverGreylisting,
-      },
+      expected: fails('recipient', 'data', /Relay access denied/, { never: neverGreylisting }),
       before: 'warning: greylisting',
       peers: askPostfix,
     },
     {
       fault: 'the mailbox does not exist',
       monitor: postfix({ recipient: 'nobody@svc.test' }),
-      expected: { state: 'unhealthy', check: 'recipient', fault: 'data', says: /5\.1\.1/ },
+      expected: fails('recipient', 'data', /5\.1\.1/),
       peers: askPostfix,
     },
     {
@@ -325,7 +302,7 @@ corpus<MailMachine>({
           for (const end of all) end()
         }
       },
-      expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /421 .*too many connections/ },
+      expected: fails('banner', 'refused', /421 .*too many connections/),
       peers: askPostfix,
     },
   ],
@@ -341,33 +318,30 @@ const askServer = ({ port }: SmtpPeer): readonly PeerProgram[] => askSmtp(port)
 
 corpus<SmtpPeer>({
   server: 'smtp-server 3.21.6 (npm)',
+  env,
   missing: opensslMissing(),
   start: () => {
     if (!certificates) throw new Error('no certificates')
     return startSmtp({ ...certificates.good })
   },
-  stop: (server) => server[Symbol.asyncDispose](),
   rows: [
-    { fault: 'healthy, with a sign-in', env, monitor: smtpServer(), expected: { state: 'healthy' }, peers: askServer },
+    { fault: 'healthy, with a sign-in', monitor: smtpServer(), expected: { state: 'healthy' }, peers: askServer },
     {
       fault: 'the password was changed',
-      env,
       monitor: smtpServer({ password: { env: 'WRONG' } }),
-      expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused the sign-in of "monitor".*535/ },
+      expected: fails('sign-in', 'auth', /refused the sign-in of "monitor".*535/),
       peers: askServer,
     },
     {
       fault: 'the server cannot verify passwords at the moment',
-      env,
       monitor: smtpServer({ username: 'busy' }),
-      expected: { state: 'unhealthy', check: 'sign-in', fault: 'data', says: /454/ },
+      expected: fails('sign-in', 'data', /454/),
       peers: askServer,
     },
     {
       fault: 'the server defers the recipient (greylisting)',
-      env,
       monitor: smtpServer({ recipient: 'later@svc.test' }),
-      expected: { state: 'warning', check: 'recipient', says: /450 .*greylisting/ },
+      expected: warns('recipient', /450 .*greylisting/),
       peers: askServer,
     },
   ],
@@ -375,6 +349,7 @@ corpus<SmtpPeer>({
 
 corpus<SmtpPeer>({
   server: 'smtp-server, which knows no address without a domain, as Haraka and GreenMail',
+  env,
   missing: opensslMissing(),
   start: () => {
     if (!certificates) throw new Error('no certificates')
@@ -383,11 +358,9 @@ corpus<SmtpPeer>({
       onRcptTo: (_, _session, done) => done(Object.assign(new Error('No such command here'), { responseCode: 503 })),
     })
   },
-  stop: (server) => server[Symbol.asyncDispose](),
   rows: [
     {
       fault: 'healthy: the answer to postmaster is about its form, never met',
-      env,
       mode: 'Advanced',
       monitor: smtpServer({ recipient: undefined }),
       expected: { state: 'healthy' },

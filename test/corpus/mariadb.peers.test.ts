@@ -19,7 +19,7 @@ import { findProgram } from '../support/servers/server.ts'
 import { until, wallClock } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Cure, Row } from './row.ts'
+import { type Cure, fails, notChecked, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 const env = { MARIADB: password, WRONG: 'another password' }
@@ -118,7 +118,6 @@ const brokenTables: readonly Row<Pair>[] = (
   ] as const
 ).map(([fault, create, damage, says, gets]) => ({
   fault,
-  env,
   monitor: source(),
   plant: async ({ source: server }) => {
     const [, table = ''] = /TABLE (\S+)/.exec(create) ?? []
@@ -139,7 +138,7 @@ const brokenTables: readonly Row<Pair>[] = (
     },
     gets,
   },
-  expected: { state: 'unhealthy', check: 'tables', fault: 'data', says },
+  expected: fails('tables', 'data', says),
   shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
   before: 'healthy',
 }))
@@ -148,7 +147,6 @@ const rows: readonly Row<Pair>[] = [
   ...brokenTables,
   {
     fault: 'a healthy source',
-    env,
     monitor: source({
       role: 'source',
       allowWrites: true,
@@ -159,7 +157,6 @@ const rows: readonly Row<Pair>[] = [
   },
   {
     fault: 'a healthy replica',
-    env,
     monitor: ({ source: server, replica: own }) =>
       ask(own, { role: 'replica', replica: true, source: server.url('monitor') }),
     expected: { state: 'healthy' },
@@ -167,93 +164,69 @@ const rows: readonly Row<Pair>[] = [
   },
   {
     fault: 'a transaction was written to the replica, and its source lacks it',
-    env,
     monitor: ({ source: server, replica: own }) =>
       ask(own, { role: 'replica', replica: true, source: server.url('monitor') }),
     plant: async ({ replica: own }) => {
       await own.query('CREATE DATABASE strayed')
       return async () => void (await own.query('DROP DATABASE strayed; RESET MASTER'))
     },
-    expected: {
-      state: 'warning',
-      check: 'errant transactions',
-      says: /^the source lacks transactions of this replica: 0-2-\d+$/,
-    },
+    expected: warns('errant transactions', /^the source lacks transactions of this replica: 0-2-\d+$/),
     before: 'healthy',
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: source({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in of "monitor"/ },
+    expected: fails('connect', 'auth', /refused the sign-in of "monitor"/),
   },
   {
     fault: 'the database does not exist',
-    env,
     monitor: ({ source: server }) => ask(server, { url: server.url('monitor', 'nowhere') }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /nowhere/ },
+    expected: fails('connect', 'data', /nowhere/),
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: () => ({ kind: 'mysql', url: 'mysql://monitor@127.0.0.1:1/', password: { env: 'MARIADB' } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
   },
   {
     fault: 'the server is frozen',
-    env,
     monitor: source({ timeout: '2s' }),
     plant: async ({ source: server }) => {
       server.freeze()
       return server.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
   },
   {
     fault: 'the account lacks a privilege',
-    env,
     monitor: source({}, 'limited'),
-    expected: {
-      state: 'warning',
-      check: 'lock wait',
-      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/,
-    },
+    expected: warns('lock wait', /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/),
   },
   {
     fault: 'the account lacks a privilege for a check that svc.yaml demands',
-    env,
     monitor: source({ historyList: { limit: 1_000_000 } }, 'limited'),
-    expected: {
-      state: 'not checked',
-      check: 'history list',
-      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/,
-    },
+    expected: notChecked(
+      'history list',
+      /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited'@'127\.0\.0\.1' grants/,
+    ),
     before: 'warning, exit code 0',
   },
   {
     fault: 'nearly all connections are in use',
-    env,
     monitor: source(),
     plant: ({ source: server }) => sessions(server, 17),
-    expected: { state: 'warning', check: 'connections', says: /of 20 connections/ },
+    expected: warns('connections', /of 20 connections/),
     peers: others,
   },
   {
     fault: 'all connections are in use',
-    env,
     monitor: source(),
     plant: ({ source: server }) => sessions(server, 20),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /accepts no more connections/ },
+    expected: fails('connect', 'refused', /accepts no more connections/),
     peers: others,
   },
   {
     fault: 'most connections run a statement',
-    env,
     monitor: source({ longestTransaction: { warn: '1h' } }),
     plant: async ({ source: server }) => {
       const open: Connection[] = []
@@ -273,63 +246,46 @@ const rows: readonly Row<Pair>[] = [
         await connectionsEnd(server)
       }
     },
-    expected: { state: 'warning', check: 'running', says: /running threads of 20/ },
+    expected: warns('running', /running threads of 20/),
     peers: others,
   },
   {
     fault: 'read_only is on at a source',
-    env,
     monitor: source({ role: 'source' }),
     plant: ({ source: server }) => planted(readOnly(server)),
-    expected: {
-      state: 'unhealthy',
-      check: 'role',
-      fault: 'data',
-      says: /^accepts no writes, expected a source: read_only is on/,
-    },
+    expected: fails('role', 'data', /^accepts no writes, expected a source: read_only is on/),
     peers: others,
   },
   {
     fault: 'read_only is on, and no role is configured',
-    env,
     monitor: source(),
     plant: ({ source: server }) => planted(readOnly(server)),
-    expected: { state: 'warning', check: 'role', says: /^accepts no writes although it is not a replica: read_only/ },
+    expected: warns('role', /^accepts no writes although it is not a replica: read_only/),
     peers: others,
   },
   {
     fault: 'a replica accepts writes of clients',
-    env,
     monitor: replica(),
     plant: async ({ replica: server }) => {
       await server.query('SET GLOBAL read_only = 0')
       return async () => void (await server.query('SET GLOBAL read_only = 1'))
     },
-    expected: { state: 'warning', check: 'role', says: /read_only is off/ },
+    expected: warns('role', /read_only is off/),
     peers: ofReplica,
   },
   {
     fault: 'a replica accepts writes of clients, and no role is configured',
-    env,
     monitor: ({ replica: server }) => ask(server),
     plant: async ({ replica: server }) => {
       await server.query('SET GLOBAL read_only = 0')
       return async () => void (await server.query('SET GLOBAL read_only = 1'))
     },
-    expected: {
-      state: 'warning',
-      check: 'role',
-      says: /^is a replica that accepts writes of clients: read_only is off/,
-    },
-    shallower: {
-      Basic: { state: 'healthy' },
-      Standard: { state: 'warning', check: 'role', says: /^is a replica that accepts writes/ },
-    },
+    expected: warns('role', /^is a replica that accepts writes of clients: read_only is off/),
+    shallower: { Basic: { state: 'healthy' }, Standard: warns('role', /^is a replica that accepts writes/) },
     before: 'healthy',
   },
   {
     fault: 'two servers replicate from each other on purpose',
-    env,
     monitor: ({ replica: server }) => ask(server, { role: 'both' }),
     plant: async ({ replica: server }) => {
       await server.query('SET GLOBAL read_only = 0')
@@ -339,19 +295,17 @@ const rows: readonly Row<Pair>[] = [
   },
   {
     fault: 'the source of the replica is frozen, and the lag stays 0',
-    env,
     now: wallClock,
     monitor: replica(),
     plant: async ({ source: server }) => {
       server.freeze()
       return server.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'source heartbeat',
-      fault: 'timeout',
-      says: /^the source has sent nothing for [\d.]+ s, and sends a heartbeat every 1 s$/,
-    },
+    expected: fails(
+      'source heartbeat',
+      'timeout',
+      /^the source has sent nothing for [\d.]+ s, and sends a heartbeat every 1 s$/,
+    ),
     shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
     client: {
       asks: ({ replica: server }) => plainReply(server.port, 'SELECT COUNT(*) FROM orders.jobs', 'limited'),
@@ -365,7 +319,6 @@ const rows: readonly Row<Pair>[] = [
         change === 0
           ? 'the source has sent nothing for 1.5 periods, says a simulated history of earlier runs'
           : 'the source has sent something since the last run, says a simulated history of earlier runs',
-      env,
       monitor: replica(),
       history: {
         keep: async ({ at, value }) => [
@@ -385,17 +338,15 @@ const rows: readonly Row<Pair>[] = [
       expected:
         change === 1
           ? { state: 'healthy' }
-          : {
-              state: 'unhealthy',
-              check: 'source heartbeat',
-              fault: 'timeout',
-              says: /^the source has sent nothing for 30(?:\.\d+)? s, and sends a heartbeat every 10 s$/,
-            },
+          : fails(
+              'source heartbeat',
+              'timeout',
+              /^the source has sent nothing for 30(?:\.\d+)? s, and sends a heartbeat every 10 s$/,
+            ),
     }),
   ),
   {
     fault: 'the replica leaves out a database',
-    env,
     monitor: replica(),
     plant: async ({ replica: server }) => {
       await server.query("STOP SLAVE; SET GLOBAL replicate_ignore_db = 'archive'; START SLAVE")
@@ -404,16 +355,11 @@ const rows: readonly Row<Pair>[] = [
         await replicating(server)
       }
     },
-    expected: {
-      state: 'warning',
-      check: 'replication filters',
-      says: /^leaves out changes of its source: Replicate_Ignore_DB: archive$/,
-    },
+    expected: warns('replication filters', /^leaves out changes of its source: Replicate_Ignore_DB: archive$/),
     before: 'healthy',
   },
   {
     fault: 'the replica is gone, and svc.yaml expects one',
-    env,
     monitor: source({ replicas: 1 }),
     plant: async ({ source: server, replica: gone }) => {
       await gone.query('STOP SLAVE')
@@ -427,58 +373,42 @@ const rows: readonly Row<Pair>[] = [
         await replicating(gone)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'replicas',
-      fault: 'data',
-      says: /^0 replicas are connected \(fail below 1\)$/,
-    },
+    expected: fails('replicas', 'data', /^0 replicas are connected \(fail below 1\)$/),
     before: 'healthy',
   },
   {
     fault: 'a source where a replica is expected',
-    env,
     monitor: source({ replica: true }),
-    expected: { state: 'unhealthy', check: 'replication', fault: 'data', says: /, but replication is not set up$/ },
+    expected: fails('replication', 'data', /, but replication is not set up$/),
     peers: ({ source: server }) => checkMysql(server, '-S'),
   },
   {
     fault: 'FLUSH TABLES WITH READ LOCK is held',
-    env,
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(globalReadLockHeld),
-    expected: {
-      state: 'unhealthy',
-      check: 'lock wait',
-      fault: 'threshold',
-      says: /^1 .*waiting for backup lock\) for/,
-    },
+    expected: fails('lock wait', 'threshold', /^1 .*waiting for backup lock\) for/),
   },
   {
     fault: 'FLUSH TABLES WITH READ LOCK is held, and svc may write',
-    env,
     monitor: source({ allowWrites: true }),
     plant: locked(globalReadLockHeld),
-    expected: { state: 'unhealthy', check: 'write', fault: 'timeout', says: /holds a lock: Lock wait timeout/ },
+    expected: fails('write', 'timeout', /holds a lock: Lock wait timeout/),
     peers: others,
   },
   {
     fault: 'a metadata lock is held',
-    env,
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(metadataLockHeld),
-    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
+    expected: fails('lock wait', 'threshold', /waiting for table metadata lock/),
   },
   {
     fault: 'LOCK TABLES is held',
-    env,
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(tableLockHeld),
-    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
+    expected: fails('lock wait', 'threshold', /waiting for table metadata lock/),
   },
   {
     fault: 'a transaction is open for too long',
-    env,
     monitor: source({ longestTransaction: { limit: '500ms' } }),
     plant: async ({ source: server }) => {
       const open = await server.client()
@@ -486,51 +416,36 @@ const rows: readonly Row<Pair>[] = [
       await wait(1_100)
       return () => open.end()
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'longest transaction',
-      fault: 'threshold',
-      says: /^1 transaction is open, the longest \(thread \d+\)/,
-    },
+    expected: fails('longest transaction', 'threshold', /^1 transaction is open, the longest \(thread \d+\)/),
   },
   {
     fault: 'old row versions accumulate',
-    env,
     monitor: source({ historyList: { limit: 400 } }),
     plant: ({ source: server }) => planted(historyKept(server, 500)),
-    expected: {
-      state: 'unhealthy',
-      check: 'history list',
-      fault: 'threshold',
-      says: /^transactions in the history list: \d+ \(/,
-    },
+    expected: fails('history list', 'threshold', /^transactions in the history list: \d+ \(/),
   },
   {
     fault: 'an AUTO_INCREMENT column is near its end',
-    env,
     monitor: ({ source: server }) => ask(server, { url: server.url('monitor') }),
     plant: ({ source: server }) => planted(autoIncrementAt(server, 62_000)),
-    expected: {
-      state: 'unhealthy',
-      check: 'auto-increment',
-      fault: 'threshold',
-      says: /^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: [\d.]+ % /,
-    },
+    expected: fails(
+      'auto-increment',
+      'threshold',
+      /^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: [\d.]+ % /,
+    ),
     peers: others,
   },
   {
     fault: 'a query of the operator finds too much',
-    env,
     monitor: source({ queries: [{ name: 'waiting jobs', sql: 'SELECT COUNT(*) FROM jobs', atMost: 10 }] }),
     plant: async ({ source: server }) => {
       await server.query('USE orders; INSERT INTO jobs SELECT seq FROM seq_1_to_25')
       return async () => void (await server.query('DELETE FROM orders.jobs'))
     },
-    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+    expected: fails('queries', 'threshold', /^waiting jobs: 25/),
   },
   {
     fault: 'a date of the operator has no day, never met',
-    env,
     monitor: source({ queries: [{ name: 'last invoice', sql: 'SELECT at FROM invoices', age: { limit: '2d' } }] }),
     plant: async ({ source: server }) => {
       await server.query(
@@ -538,11 +453,10 @@ const rows: readonly Row<Pair>[] = [
       )
       return async () => void (await server.query('DROP TABLE orders.invoices'))
     },
-    expected: { state: 'unhealthy', check: 'queries', says: /^last invoice: "2027-02-00" is a date without a day/ },
+    expected: fails('queries', 'any', /^last invoice: "2027-02-00" is a date without a day/),
   },
   {
     fault: 'the replica lags',
-    env,
     monitor: replica({ replicationLag: { limit: '1s' } }),
     plant: async ({ source: server, replica: late }) => {
       await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 600; START SLAVE')
@@ -554,12 +468,11 @@ const rows: readonly Row<Pair>[] = [
         await replicating(late)
       }
     },
-    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /^lag \d+ s/ },
+    expected: fails('replication lag', 'threshold', /^lag \d+ s/),
     peers: ofReplica,
   },
   {
     fault: 'the replica does not apply what it receives',
-    env,
     monitor: replica(),
     plant: async ({ replica: server }) => {
       await server.query('STOP SLAVE SQL_THREAD')
@@ -568,12 +481,11 @@ const rows: readonly Row<Pair>[] = [
         await replicating(server)
       }
     },
-    expected: { state: 'unhealthy', check: 'replication', fault: 'data', says: /^does not apply \(SQL thread: No\)/ },
+    expected: fails('replication', 'data', /^does not apply \(SQL thread: No\)/),
     peers: ofReplica,
   },
   {
     fault: 'the replica cannot reach its source',
-    env,
     monitor: replica(),
     plant: async ({ source: server, replica: late }) => {
       // Another port makes the replica forget its position, and it would apply everything once more.
@@ -587,12 +499,7 @@ const rows: readonly Row<Pair>[] = [
         await replicating(late)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'replication',
-      fault: 'data',
-      says: /^does not receive \(IO thread: Connecting\)/,
-    },
+    expected: fails('replication', 'data', /^does not receive \(IO thread: Connecting\)/),
     peers: ofReplica,
   },
 ]
@@ -611,6 +518,7 @@ const accounts = `CREATE DATABASE orders; CREATE TABLE orders.jobs (id int);
 
 corpus<Pair>({
   server: `${name} with a replica`,
+  env,
   missing: mariadbMissing,
   start: async () => {
     const first = await startMariadb(['--log-bin=binlog', '--server-id=1', '--max-connect-errors=100000'])
@@ -626,10 +534,6 @@ corpus<Pair>({
     await replicating(second)
     return { source: first, replica: second }
   },
-  stop: async (pair) => {
-    await pair.replica.remove()
-    await pair.source.remove()
-  },
   rows,
 })
 
@@ -637,29 +541,23 @@ type SmallDisk = Awaited<ReturnType<typeof startMariadbOnSmallDisk>>
 
 corpus<SmallDisk>({
   server: `${name} with a small data directory`,
+  env,
   missing: mariadbMissing ?? mountMissing,
   start: async () => {
     const small = await startMariadbOnSmallDisk(220)
     await small.query(accounts)
     return small
   },
-  stop: (small) => small.remove(),
   rows: [
-    {
-      fault: 'space is free',
-      env,
-      monitor: (small) => ask(small, { allowWrites: true }),
-      expected: { state: 'healthy' },
-    },
+    { fault: 'space is free', monitor: (small) => ask(small, { allowWrites: true }), expected: { state: 'healthy' } },
     {
       fault: 'the data directory is full',
-      env,
       monitor: (small) => ask(small, { allowWrites: true }),
       plant: async (small) => {
         await small.fill()
         return () => small.free()
       },
-      expected: { state: 'unhealthy', check: 'write', fault: 'data', says: /has no space left for data/ },
+      expected: fails('write', 'data', /has no space left for data/),
       peers: (small) => checkMysql(small),
     },
   ],

@@ -12,7 +12,7 @@ import {
 import { plainPassword, plainReply } from '../support/servers/plain-mysql.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, PlainClient, Row } from './row.ts'
+import { type Expected, fails, type PlainClient, type Row, warns } from './row.ts'
 
 const env = { PASSWORD: plainPassword }
 const here = "'127.0.0.1'"
@@ -49,29 +49,21 @@ const clientOf = (which: 0 | 1 | 2, sql: string, gets: RegExp): PlainClient<Mysq
   asks: ({ members }) => plainReply(members[which].port, sql),
   gets,
 })
-const outside: Expected = {
-  state: 'unhealthy',
-  check: 'group replication',
-  fault: 'data',
-  says: /^this member is OFFLINE: it does not belong to its group, and accepts writes that no other member gets/,
-}
-const two: Expected = {
-  state: 'unhealthy',
-  check: 'nodes',
-  fault: 'data',
-  says: /^2 nodes of the cluster are connected/,
-}
-const noMajority: Expected = {
-  state: 'unhealthy',
-  check: 'group replication',
-  fault: 'data',
-  says: /^the group has lost its majority, and every write waits: 1 of 2 members reachable/,
-}
+const outside: Expected = fails(
+  'group replication',
+  'data',
+  /^this member is OFFLINE: it does not belong to its group, and accepts writes that no other member gets/,
+)
+const two: Expected = fails('nodes', 'data', /^2 nodes of the cluster are connected/)
+const noMajority: Expected = fails(
+  'group replication',
+  'data',
+  /^the group has lost its majority, and every write waits: 1 of 2 members reachable/,
+)
 
 const groupRows: readonly Row<MysqlGroup>[] = [
   {
     fault: 'a healthy primary',
-    env,
     monitor: member(0, { role: 'source', nodes: 3, allowWrites: true }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -79,17 +71,12 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   ...(
     [
-      ['10 DAY', 'warning', { state: 'warning', check: 'password expiry', says: /expires in (?:10|9(?:\.\d+)?) d/ }],
-      [
-        '1 DAY',
-        'failure',
-        { state: 'unhealthy', check: 'password expiry', fault: 'threshold', says: /expires in (?:1 d|2\d)/ },
-      ],
+      ['10 DAY', 'warning', warns('password expiry', /expires in (?:10|9(?:\.\d+)?) d/)],
+      ['1 DAY', 'failure', fails('password expiry', 'threshold', /expires in (?:1 d|2\d)/)],
     ] as const
   ).map(
     ([left, , expected]): Row<MysqlGroup> => ({
       fault: `the password of the account of svc expires in ${left}`,
-      env,
       monitor: member(0, { allowWrites: true }),
       // A client of the same account is refused on the day after.
       plant: async ({ members: [first] }) => {
@@ -110,7 +97,6 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   ),
   {
     fault: 'a healthy secondary',
-    env,
     monitor: member(1),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -119,7 +105,6 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   {
     fault: 'a healthy secondary that svc.yaml calls a replica',
-    env,
     monitor: member(1, { role: 'replica', replica: true }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -128,30 +113,21 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   {
     fault: 'a secondary where a source is expected',
-    env,
     monitor: member(1, { role: 'source' }),
-    expected: {
-      state: 'unhealthy',
-      check: 'role',
-      fault: 'data',
-      says: /^accepts no writes, expected a source, secondary/,
-    },
+    expected: fails('role', 'data', /^accepts no writes, expected a source, secondary/),
     client: clientOf(1, write, /with the --(?:super-)?read-only option/),
   },
   {
     fault: 'the account may not read the members of the group',
-    env,
     monitor: member(0, {}, 'limited'),
-    expected: {
-      state: 'warning',
-      check: 'group replication',
-      says: /lacks a privilege, which GRANT SELECT ON performance_schema\.\* TO 'limited'@'127\.0\.0\.1' grants/,
-    },
+    expected: warns(
+      'group replication',
+      /lacks a privilege, which GRANT SELECT ON performance_schema\.\* TO 'limited'@'127\.0\.0\.1' grants/,
+    ),
     client: clientOf(0, write, /^ok$/),
   },
   {
     fault: 'a member has left the group and accepts writes',
-    env,
     monitor: member(2),
     plant: async ({ members: [first, , third], sees }) => {
       await third.query('STOP GROUP_REPLICATION; SET GLOBAL super_read_only = 0; SET GLOBAL read_only = 0')
@@ -165,7 +141,6 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   {
     fault: 'one of three members is missing, and svc.yaml expects 3',
-    env,
     monitor: member(0, { nodes: 3 }),
     expected: two,
     shallower: { Basic: healthy, Standard: two },
@@ -174,7 +149,6 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   {
     fault: 'the majority of the group has died',
-    env,
     monitor: member(0),
     plant: async ({ members: [first, second], sees }) => {
       process.kill(second.pid, 'SIGKILL')
@@ -188,7 +162,6 @@ const groupRows: readonly Row<MysqlGroup>[] = [
   },
   {
     fault: 'a commit waits for the lost majority',
-    env,
     monitor: member(0, { lockWait: { limit: '500ms' } }),
     plant: async ({ members: [first] }) => {
       await until(
@@ -209,6 +182,7 @@ const groupRows: readonly Row<MysqlGroup>[] = [
 
 corpus<MysqlGroup>({
   server: `MySQL ${mysqlVersion()}, group replication with three members`.replace('  ', ' '),
+  env,
   missing: mysqlMissing,
   start: async () => {
     const group = await startMysqlGroup()
@@ -216,7 +190,6 @@ corpus<MysqlGroup>({
     for (const one of group.members) await accountsAt(one)
     return group
   },
-  stop: (group) => group.remove(),
   rows: groupRows,
 })
 
@@ -240,33 +213,21 @@ const atReplica = (plant: string, cure: string) => async (pair: MysqlPair) => {
     await replicatesMysql(pair.replica)
   }
 }
-const writable: Expected = {
-  state: 'warning',
-  check: 'role',
-  says: /^is a replica that accepts writes of clients: read_only is off$/,
-}
-const fallenBack: Expected = {
-  state: 'warning',
-  check: 'semi-sync',
-  says: /^replication is asynchronous now: commits wait for no replica, and 0 semi-synchronous replicas are connected/,
-}
-const withoutTls: Expected = {
-  state: 'unhealthy',
-  check: 'connect',
-  fault: 'auth',
-  says: /refused the sign-in of "encrypted": .*, or the account may sign in over TLS only \(REQUIRE SSL\)/,
-}
-const onlyTls: Expected = {
-  state: 'unhealthy',
-  check: 'connect',
-  fault: 'tls',
-  says: /accepts connections over TLS only/,
-}
+const writable: Expected = warns('role', /^is a replica that accepts writes of clients: read_only is off$/)
+const fallenBack: Expected = warns(
+  'semi-sync',
+  /^replication is asynchronous now: commits wait for no replica, and 0 semi-synchronous replicas are connected/,
+)
+const withoutTls: Expected = fails(
+  'connect',
+  'auth',
+  /refused the sign-in of "encrypted": .*, or the account may sign in over TLS only \(REQUIRE SSL\)/,
+)
+const onlyTls: Expected = fails('connect', 'tls', /accepts connections over TLS only/)
 
 const pairRows: readonly Row<MysqlPair>[] = [
   {
     fault: 'a healthy source',
-    env,
     monitor: source({ role: 'source', replicas: 1, allowWrites: true }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -274,7 +235,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'a healthy replica',
-    env,
     monitor: (pair) => monitor(pair.replica, { source: pair.source.url('monitor') }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
@@ -282,7 +242,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'a replica accepts writes, and no role is configured',
-    env,
     monitor: replica(),
     plant: atReplica('SET GLOBAL read_only = 0', 'SET GLOBAL super_read_only = 1'),
     expected: writable,
@@ -292,7 +251,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'a transaction was written to the replica, and its source lacks it',
-    env,
     monitor: (pair) => monitor(pair.replica, { source: pair.source.url('monitor') }),
     plant: async (pair) => {
       await pair.replica.query(
@@ -307,25 +265,19 @@ const pairRows: readonly Row<MysqlPair>[] = [
         await replicatesMysql(pair.replica)
       }
     },
-    expected: {
-      state: 'warning',
-      check: 'errant transactions',
-      says: /^the source lacks transactions of this replica: [\da-f-]{36}:1$/,
-    },
+    expected: warns('errant transactions', /^the source lacks transactions of this replica: [\da-f-]{36}:1$/),
     shallower: { Basic: healthy, Standard: healthy },
     client: client('replica', read, /^ok$/),
     before: 'healthy',
   },
   {
     fault: 'the source that svc.yaml names does not answer',
-    env,
     monitor: (pair) => monitor(pair.replica, { source: 'mysql://monitor@127.0.0.1:1/' }),
-    expected: { state: 'unhealthy', check: 'errant transactions', fault: 'refused', says: /127\.0\.0\.1:1/ },
+    expected: fails('errant transactions', 'refused', /127\.0\.0\.1:1/),
     client: client('replica', read, /^ok$/),
   },
   {
     fault: 'the source is frozen, and the lag stays 0',
-    env,
     monitor: replica(),
     plant: async (pair) => {
       pair.source.freeze()
@@ -343,36 +295,29 @@ const pairRows: readonly Row<MysqlPair>[] = [
         await replicatesMysql(pair.replica)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'source heartbeat',
-      fault: 'timeout',
-      says: /^the source has sent nothing for [\d.]+ s, and sends a heartbeat every 1 s$/,
-    },
+    expected: fails(
+      'source heartbeat',
+      'timeout',
+      /^the source has sent nothing for [\d.]+ s, and sends a heartbeat every 1 s$/,
+    ),
     shallower: { Basic: healthy, Standard: healthy },
     client: client('replica', read, /^ok$/),
     before: 'healthy for a minute, with a lag of 0 ms',
   },
   {
     fault: 'the replica leaves out a database',
-    env,
     monitor: replica(),
     plant: atReplica(
       'STOP REPLICA SQL_THREAD; CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = (archive); START REPLICA SQL_THREAD',
       'STOP REPLICA SQL_THREAD; CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = (); START REPLICA SQL_THREAD',
     ),
-    expected: {
-      state: 'warning',
-      check: 'replication filters',
-      says: /^leaves out changes of its source: Replicate_Ignore_DB: archive$/,
-    },
+    expected: warns('replication filters', /^leaves out changes of its source: Replicate_Ignore_DB: archive$/),
     shallower: { Basic: healthy, Standard: healthy },
     client: client('replica', read, /^ok$/),
     before: 'healthy',
   },
   {
     fault: 'the replica leaves out a database on purpose',
-    env,
     monitor: replica({ replicationFilters: true }),
     plant: atReplica(
       'STOP REPLICA SQL_THREAD; CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = (archive); START REPLICA SQL_THREAD',
@@ -383,7 +328,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'the replica is gone, and commits no longer wait for one',
-    env,
     monitor: source(),
     plant: async (pair) => {
       await pair.replica.query('STOP REPLICA')
@@ -406,7 +350,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'the replica is gone, and svc.yaml expects one',
-    env,
     monitor: source({ replicas: 1 }),
     plant: async (pair) => {
       await pair.replica.query('STOP REPLICA')
@@ -421,18 +364,12 @@ const pairRows: readonly Row<MysqlPair>[] = [
         await replicatesMysql(pair.replica)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'replicas',
-      fault: 'data',
-      says: /^0 replicas are connected \(fail below 1\)$/,
-    },
+    expected: fails('replicas', 'data', /^0 replicas are connected \(fail below 1\)$/),
     client: client('source', read, /^ok$/),
     before: 'healthy',
   },
   {
     fault: 'the account may sign in over TLS only, and the monitor does without',
-    env,
     monitor: source({}, 'encrypted'),
     expected: withoutTls,
     shallower: { Basic: withoutTls, Standard: withoutTls },
@@ -441,7 +378,6 @@ const pairRows: readonly Row<MysqlPair>[] = [
   },
   {
     fault: 'the server accepts connections over TLS only',
-    env,
     monitor: source(),
     plant: async (pair) => {
       await pair.source.query('SET GLOBAL require_secure_transport = ON')
@@ -456,16 +392,13 @@ const pairRows: readonly Row<MysqlPair>[] = [
 
 corpus<MysqlPair>({
   server: `MySQL ${mysqlVersion()} with a semi-synchronous replica`.replace('  ', ' '),
+  env,
   missing: mysqlMissing,
   start: async () => {
     const pair = await startMysqlPair()
     await pair.source.query(accounts)
     await accountsAt(pair.replica)
     return pair
-  },
-  stop: async (pair) => {
-    await pair.replica.remove()
-    await pair.source.remove()
   },
   rows: pairRows,
 })

@@ -12,7 +12,7 @@ import {
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -47,10 +47,7 @@ const ask =
     },
     {
       program: 'blackbox_exporter',
-      module: {
-        prober: 'http',
-        http: { preferred_ip_protocol: 'ip4', tls_config: { ca_file: certificates?.caFile } },
-      },
+      module: { prober: 'http', http: { preferred_ip_protocol: 'ip4', tls_config: { ca_file: certificates?.caFile } } },
       target: `${servers[name].issuer}/.well-known/openid-configuration`,
     },
   ]
@@ -58,44 +55,38 @@ const ask =
 const rows: readonly Row<Servers>[] = [
   {
     fault: 'healthy, with a signed token of a client',
-    env,
     monitor: provider({ ...withClient, resource, refusesWrongSecret: true }),
     expected: { state: 'healthy' },
     peers: ask(),
   },
   {
     fault: 'healthy, with an encrypted token of a client',
-    env,
     monitor: provider({ ...withClient, resource: sealedResource }),
     expected: { state: 'healthy' },
     peers: ask(),
   },
   {
     fault: 'an encrypted token, whose audience nobody else can read',
-    env,
     monitor: provider({ ...withClient, resource: sealedResource, audience: 'urn:example:other' }),
-    expected: { state: 'not checked', check: 'claims', says: /audience.*encrypted token/ },
+    expected: notChecked('claims', /audience.*encrypted token/),
     before: 'ok',
     peers: ask(),
   },
   {
     fault: 'an opaque token, whose audience only the provider can read',
-    env,
     monitor: provider({ ...withClient, audience: 'urn:example:other' }),
-    expected: { state: 'not checked', check: 'claims', says: /audience.*opaque token/ },
+    expected: notChecked('claims', /audience.*opaque token/),
     before: 'ok',
     peers: ask(),
   },
   {
     fault: 'healthy, with a token that the provider introspects',
-    env,
     monitor: provider({ ...withClient, introspect: true }),
     expected: { state: 'healthy' },
     peers: ask(),
   },
   {
     fault: 'healthy, with the password grant of an account',
-    env,
     monitor: provider(withPeople),
     expected: { state: 'healthy' },
     peers: ask(),
@@ -103,68 +94,62 @@ const rows: readonly Row<Servers>[] = [
   { fault: 'healthy without a client', monitor: provider(), expected: { state: 'healthy' }, peers: ask() },
   {
     fault: 'the secret of the client was changed',
-    env,
     monitor: provider({ ...withClient, clientSecret: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'token', fault: 'auth', says: /svc-probe.*invalid_client/ },
+    expected: fails('token', 'auth', /svc-probe.*invalid_client/),
     peers: ask(),
   },
   {
     fault: 'the client was removed',
-    env,
     monitor: provider({ ...withClient, clientId: 'svc-removed' }),
-    expected: { state: 'unhealthy', check: 'token', fault: 'auth', says: /svc-removed.*invalid_client/ },
+    expected: fails('token', 'auth', /svc-removed.*invalid_client/),
     peers: ask(),
   },
   {
     fault: 'the client may not use the grant',
-    env,
     monitor: provider({ ...withClient, username: account.user, password: { env: 'PASSWORD' } }),
-    expected: { state: 'unhealthy', check: 'user', says: /unauthorized_client|grant type is not allowed/ },
+    expected: fails('user', 'any', /unauthorized_client|grant type is not allowed/),
     peers: ask(),
   },
   {
     fault: 'the password of the account was changed',
-    env,
     monitor: provider({ ...withPeople, password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'user', fault: 'auth', says: /invalid_grant/ },
+    expected: fails('user', 'auth', /invalid_grant/),
     peers: ask(),
   },
   {
     fault: 'the issuer is written with a slash',
     monitor: ({ good }) => provider({ issuer: `${good.issuer}/` })({ good } as Servers),
-    expected: { state: 'unhealthy', check: 'issuer', fault: 'data', says: /slash at the end/ },
+    expected: fails('issuer', 'data', /slash at the end/),
     peers: ask(),
   },
   {
     fault: 'the path of the issuer was changed',
     monitor: ({ good }) => provider({ issuer: `${good.issuer}/tenant` })({ good } as Servers),
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'data', says: /no discovery document.*tenant/ },
+    expected: fails('discovery', 'data', /no discovery document.*tenant/),
     peers: ask(),
   },
   {
     fault: 'a token for another audience',
-    env,
     monitor: provider({ ...withClient, resource, audience: 'urn:example:other' }),
-    expected: { state: 'unhealthy', check: 'claims', fault: 'data', says: /aud is .*not "urn:example:other"/ },
+    expected: fails('claims', 'data', /aud is .*not "urn:example:other"/),
     peers: ask(),
   },
   {
     fault: 'the resource is unknown to the provider',
-    env,
     monitor: provider({ ...withClient, resource: 'urn:example:unknown' }),
-    expected: { state: 'unhealthy', check: 'token', says: /invalid_target/ },
+    expected: fails('token', 'any', /invalid_target/),
     peers: ask(),
   },
   {
     fault: 'an expired certificate',
     monitor: provider({}, 'expired'),
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'tls', says: /expired/ },
+    expected: fails('discovery', 'tls', /expired/),
     peers: ask('expired'),
   },
   {
     fault: 'the certificate ends in 5 days',
     monitor: provider({}, 'fiveDays'),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
     peers: ask('fiveDays'),
   },
   {
@@ -174,7 +159,7 @@ const rows: readonly Row<Servers>[] = [
       await fiveDays.close()
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'discovery', fault: 'refused', says: /refused/ },
+    expected: fails('discovery', 'refused', /refused/),
     peers: ask('fiveDays'),
   },
 ]
@@ -185,6 +170,7 @@ const { version } = JSON.parse(
 
 corpus<Servers>({
   server: `oidc-provider ${version}`,
+  env,
   missing: opensslMissing(),
   start: async () => {
     if (!certificates) throw new Error('no certificates')

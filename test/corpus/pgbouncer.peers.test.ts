@@ -7,7 +7,7 @@ import { findProgram, freePort } from '../support/servers/server.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 const env = { POOLER: password, WRONG: 'another password' }
@@ -75,10 +75,9 @@ const exhausted = (which: 'pooler' | 'impatient' = 'pooler') => ({
 })
 
 const rows: readonly Row<Fixture>[] = [
-  { fault: 'a healthy console', env, monitor: consoleOf(), expected: { state: 'healthy' } },
+  { fault: 'a healthy console', monitor: consoleOf(), expected: { state: 'healthy' } },
   {
     fault: 'a healthy server behind it',
-    env,
     mode: 'Basic',
     monitor: behind('postgres'),
     expected: { state: 'healthy' },
@@ -86,34 +85,27 @@ const rows: readonly Row<Fixture>[] = [
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: consoleOf({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in of "stats"/ },
+    expected: fails('connect', 'auth', /refused the sign-in of "stats"/),
   },
   {
     fault: 'the account may not use the console',
-    env,
     monitor: consoleOf({}, 'other'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /does not let "other" use its console/ },
+    expected: fails('connect', 'data', /does not let "other" use its console/),
   },
   {
     fault: 'an exhausted pool, according to the console',
     env,
     monitor: consoleOf({ maxWait: { limit: '1ms' } }),
     ...exhausted(),
-    expected: {
-      state: 'unhealthy',
-      check: 'wait time',
-      fault: 'threshold',
-      says: /^longest wait for a server connection, in postgres\/monitor/,
-    },
+    expected: fails('wait time', 'threshold', /^longest wait for a server connection, in postgres\/monitor/),
   },
   {
     fault: 'many clients wait',
     env,
     monitor: consoleOf({ waitingClients: { limit: 0 } }),
     ...exhausted(),
-    expected: { state: 'unhealthy', check: 'waiting clients', fault: 'threshold', says: /in postgres\/monitor: 1/ },
+    expected: fails('waiting clients', 'threshold', /in postgres\/monitor: 1/),
   },
   {
     fault: 'an exhausted pool, according to a client',
@@ -121,13 +113,12 @@ const rows: readonly Row<Fixture>[] = [
     mode: 'Basic',
     monitor: behind('postgres', 'pooler', { timeout: '2s' }),
     ...exhausted(),
-    expected: {
-      state: 'unhealthy',
-      check: 'query',
-      fault: 'timeout',
-      says: /accepted the connection as PgBouncer does, but the server behind it does not answer$/,
-      never: /does not accept|refused/,
-    },
+    expected: fails(
+      'query',
+      'timeout',
+      /accepted the connection as PgBouncer does, but the server behind it does not answer$/,
+      { never: /does not accept|refused/ },
+    ),
     peers: others('postgres'),
   },
   {
@@ -136,52 +127,37 @@ const rows: readonly Row<Fixture>[] = [
     mode: 'Basic',
     monitor: behind('postgres', 'impatient'),
     ...exhausted('impatient'),
-    expected: {
-      state: 'unhealthy',
-      check: 'query',
-      fault: 'timeout',
-      says: /the pool is exhausted, or the server is gone/,
-    },
+    expected: fails('query', 'timeout', /the pool is exhausted, or the server is gone/),
     peers: others('postgres', 'impatient'),
   },
   {
     fault: 'a dead server behind it, according to a client',
-    env,
     mode: 'Basic',
     monitor: behind('dead', 'impatient'),
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /^PgBouncer at .* accepted the connection, but no connection to its server became free/,
-    },
+    expected: fails(
+      'connect',
+      'timeout',
+      /^PgBouncer at .* accepted the connection, but no connection to its server became free/,
+    ),
     peers: others('dead', 'impatient'),
   },
   {
     fault: 'a database that it does not have',
-    env,
     monitor: behind('nowhere'),
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'data',
-      says: /have this database: no such database: nowhere$/,
-    },
+    expected: fails('connect', 'data', /have this database: no such database: nowhere$/),
     peers: others('nowhere'),
   },
   {
     fault: 'a database is paused',
-    env,
     monitor: consoleOf(),
     plant: async (fixture) => {
       await console(fixture, 'PAUSE idle')
       return () => console(fixture, 'RESUME idle')
     },
-    expected: { state: 'warning', check: 'databases', says: /^idle is paused/ },
+    expected: warns('databases', /^idle is paused/),
   },
   {
     fault: 'nearly all client connections are in use',
-    env,
     monitor: consoleOf({ clients: { limit: '5%' } }),
     plant: async ({ pooler }) => {
       const open = Array.from({ length: 8 }, () => client(pooler, 'stats', 'pgbouncer'))
@@ -190,11 +166,10 @@ const rows: readonly Row<Fixture>[] = [
         for (const one of open) await one.end()
       }
     },
-    expected: { state: 'unhealthy', check: 'clients', fault: 'threshold', says: /^\d+ of 100 clients/ },
+    expected: fails('clients', 'threshold', /^\d+ of 100 clients/),
   },
   {
     fault: 'a database has used up its connections',
-    env,
     monitor: consoleOf(),
     plant: async ({ pooler }) => {
       const one = client(pooler, 'monitor', 'limited')
@@ -202,27 +177,20 @@ const rows: readonly Row<Fixture>[] = [
       await one.query('SELECT 1')
       return () => one.end()
     },
-    expected: { state: 'unhealthy', check: 'databases', fault: 'threshold', says: /^limited has 1 of 1 connections/ },
+    expected: fails('databases', 'threshold', /^limited has 1 of 1 connections/),
   },
   {
     fault: 'PgBouncer is frozen',
-    env,
     monitor: consoleOf({ timeout: '2s' }),
     plant: async ({ pooler }) => {
       pooler.freeze()
       return pooler.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
   },
   // The last row of this PgBouncer, which goes on counting the client after it has left.
   {
     fault: 'a dead server behind it, according to the console',
-    env,
     monitor: consoleOf({ maxWait: { limit: '1h' } }),
     plant: async ({ pooler }) => {
       const one = client(pooler, 'monitor', 'dead')
@@ -236,16 +204,14 @@ const rows: readonly Row<Fixture>[] = [
       await stats.end()
       return async () => void (await connecting)
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'wait time',
-      fault: 'refused',
-      says: /^dead\/monitor: 1 client waiting, 0 server connections: its server may be gone/,
-    },
+    expected: fails(
+      'wait time',
+      'refused',
+      /^dead\/monitor: 1 client waiting, 0 server connections: its server may be gone/,
+    ),
   },
   {
     fault: 'the server behind it has stopped',
-    env,
     mode: 'Basic',
     monitor: behind('postgres', 'impatient'),
     plant: async (fixture) => {
@@ -254,7 +220,7 @@ const rows: readonly Row<Fixture>[] = [
         fixture.server = await fixture.server.restart()
       }
     },
-    expected: { state: 'unhealthy', check: 'query', says: /^PgBouncer at .* accepted the connection, but/ },
+    expected: fails('query', 'any', /^PgBouncer at .* accepted the connection, but/),
     peers: others('postgres', 'impatient'),
   },
 ]
@@ -265,6 +231,7 @@ const version = (): string =>
 
 corpus<Fixture>({
   server: pgbouncerMissing === undefined ? `PgBouncer ${version()}` : 'PgBouncer',
+  env,
   missing: pgbouncerMissing ?? postgresMissing,
   start: async () => {
     const server = await startPostgres()
@@ -283,11 +250,6 @@ corpus<Fixture>({
       pooler: await startPgbouncer({ users, databases, settings }),
       impatient: await startPgbouncer({ users, databases, settings: { ...settings, query_wait_timeout: 1 } }),
     }
-  },
-  stop: async ({ server, pooler, impatient }) => {
-    await pooler.remove()
-    await impatient.remove()
-    await server.remove()
   },
   rows,
 })

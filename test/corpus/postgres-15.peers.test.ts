@@ -14,7 +14,7 @@ import {
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 const env = { POSTGRES: password }
@@ -49,44 +49,35 @@ const debian = debianPostgresMissing === undefined ? `PostgreSQL ${version()}` :
 const age = ['-w', '1300000000', '-c', '1400000000']
 
 const rows: readonly Row<One>[] = [
-  {
-    fault: 'a healthy server',
-    env,
-    monitor: ask({ allowWrites: true, role: 'primary' }),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy server', monitor: ask({ allowWrites: true, role: 'primary' }), expected: { state: 'healthy' } },
   {
     fault: 'an abandoned replication slot',
-    env,
     monitor: ask(),
     plant: async ({ server }) => {
       await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       return async () => void (await server.query("SELECT pg_drop_replication_slot('forgotten')"))
     },
-    expected: { state: 'warning', check: 'slots', says: /^forgotten has no consumer and retains/ },
+    expected: warns('slots', /^forgotten has no consumer and retains/),
     peers: ({ server }) => checkPostgres(server, 'replication_slots', '-w', '1GB', '-c', '10GB'),
   },
   {
     fault: 'a replication slot retains too much WAL',
-    env,
     monitor: ask({ slots: { limit: '10KiB' } }),
     plant: async ({ server }) => {
       await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
       return async () => void (await server.query("SELECT pg_drop_replication_slot('forgotten')"))
     },
-    expected: { state: 'unhealthy', check: 'slots', fault: 'threshold', says: /^forgotten retains/ },
+    expected: fails('slots', 'threshold', /^forgotten retains/),
     peers: ({ server }) => checkPostgres(server, 'replication_slots', '-w', '1KB', '-c', '10KB'),
   },
   {
     fault: 'the server restarted a moment ago',
-    env,
     monitor: ask({ restarted: { warn: '10m' } }),
-    expected: { state: 'warning', check: 'restarted', says: /^up for/ },
+    expected: warns('restarted', /^up for/),
   },
   {
     fault: 'a page has a wrong checksum',
-    env,
     monitor: ask(),
     plant: async (one) => {
       await one.server.query('CREATE TABLE page AS SELECT 1 AS x; CHECKPOINT')
@@ -101,12 +92,11 @@ const rows: readonly Row<One>[] = [
       await until(async () => (await one.server.query(counted)).length > 0)
       return async () => void (await one.server.query('DROP TABLE page; SELECT pg_stat_reset()'))
     },
-    expected: { state: 'unhealthy', check: 'checksum failures', fault: 'data', says: /\(postgres: 1\)/ },
+    expected: fails('checksum failures', 'data', /\(postgres: 1\)/),
     peers: ({ server }) => checkPostgres(server, 'connection'),
   },
   {
     fault: 'autovacuum does not freeze old transaction IDs',
-    env,
     monitor: ask(),
     plant: async (one) => {
       // An hour passes until autovacuum sees the server.
@@ -116,69 +106,52 @@ const rows: readonly Row<One>[] = [
       ])
       return undefined
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'freeze age',
-      fault: 'threshold',
-      says: /^oldest transaction ID, in \w+, is at/,
-    },
+    expected: fails('freeze age', 'threshold', /^oldest transaction ID, in \w+, is at/),
     peers: ({ server }) => checkPostgres(server, 'txn_wraparound', ...age),
   },
   {
     fault: 'the transaction IDs are nearly used up',
-    env,
     monitor: ask(),
     plant: async (one) => {
       one.server = await transactionIdAt(one.server, 1_999_000_000, ['autovacuum_freeze_max_age=2000000000'])
       return undefined
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'wraparound',
-      fault: 'threshold',
-      says: /^oldest transaction ID, in \w+, is at 95/,
-    },
+    expected: fails('wraparound', 'threshold', /^oldest transaction ID, in \w+, is at 95/),
     peers: ({ server }) => checkPostgres(server, 'txn_wraparound', ...age),
   },
 ]
 
 corpus<One>({
   server: debian,
+  env,
   missing: debianPostgresMissing,
   start: async () => {
     const server = await startPostgres([], '', debianPostgres)
     await server.query(accounts)
     return { server }
   },
-  stop: ({ server }) => server.remove(),
   rows,
 })
 
 corpus<One>({
   server: 'PostgreSQL 18 with a small tablespace',
+  env,
   missing: postgresMissing ?? tablespaceMissing,
   start: async () => {
     const server = await startPostgres()
     await server.query(accounts)
     return { server }
   },
-  stop: ({ server }) => server.remove(),
   rows: [
-    { fault: 'space is free', env, monitor: ask({ allowWrites: true }), expected: { state: 'healthy' } },
+    { fault: 'space is free', monitor: ask({ allowWrites: true }), expected: { state: 'healthy' } },
     {
       fault: 'a full tablespace',
-      env,
       monitor: ask({ allowWrites: true }),
       plant: async ({ server }) => {
         await server.query('DROP TABLE svc_probe.round_trip')
         return (await fullTablespace(server, 'monitor')).end
       },
-      expected: {
-        state: 'unhealthy',
-        check: 'write',
-        fault: 'data',
-        says: /has no space left: could not .*No space left/,
-      },
+      expected: fails('write', 'data', /has no space left: could not .*No space left/),
       peers: ({ server }) => checkPostgres(server, 'connection'),
     },
   ],
@@ -186,24 +159,22 @@ corpus<One>({
 
 corpus<Pgbackrest>({
   server: `${debian} with pgBackRest`,
+  env,
   missing: pgbackrestMissing ?? debianPostgresMissing,
   start: async () => {
     const repository = await startPgbackrest()
     await repository.server.query(accounts)
     return repository
   },
-  stop: async (repository) => await repository[Symbol.asyncDispose](),
   rows: [
     {
       fault: 'there is no backup',
-      env,
       monitor: (repository) => ask({ pgbackrest: repository.info() })(repository),
-      expected: { state: 'unhealthy', check: 'backup age', fault: 'data', says: /^stanza main: (no valid|missing)/ },
+      expected: fails('backup age', 'data', /^stanza main: (no valid|missing)/),
       peers: ({ server }) => checkPostgres(server, 'connection'),
     },
     {
       fault: 'a backup was made just now',
-      env,
       monitor: (repository) => ask({ pgbackrest: repository.info() })(repository),
       plant: async (repository) => {
         repository.backUp()
@@ -213,14 +184,13 @@ corpus<Pgbackrest>({
     },
     {
       fault: 'the newest backup is too old',
-      env,
       monitor: (repository) => ask({ pgbackrest: repository.info(), backupAge: { limit: '10ms' } })(repository),
       plant: async () => {
         // pgBackRest reports whole seconds.
         await wait(1_100)
         return undefined
       },
-      expected: { state: 'unhealthy', check: 'backup age', fault: 'threshold', says: /^newest backup of stanza main/ },
+      expected: fails('backup age', 'threshold', /^newest backup of stanza main/),
     },
   ],
 })

@@ -8,7 +8,7 @@ import { type PlantedFault, subscribed } from '../support/faults/postgres-faults
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Cure, Expected, Row } from './row.ts'
+import { type Cure, type Expected, fails, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 const env = { POSTGRES: password }
@@ -151,31 +151,21 @@ const rows: readonly Row<Fixture>[] = [
         await replayed(leaf)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'wal receiver',
-      fault: 'data',
-      says: /^neither primary_conninfo nor restore_command is set/,
-    },
+    expected: fails('wal receiver', 'data', /^neither primary_conninfo nor restore_command is set/),
   }),
   inEachMode<Fixture>('Standard', {
     fault: 'a standby whose upstream is a standby that is cut off itself: its clients read old rows',
     monitor: ask('leaf', { newestWal: { limit: '500ms' } }),
     client: { asks: counts('jobs', 'leaf'), gets: /^not all rows/ },
     plant: (fixture) => cutOff(fixture),
-    expected: {
-      state: 'unhealthy',
-      check: 'newest wal',
-      fault: 'threshold',
-      says: /^the newest WAL arrived/,
-    },
+    expected: fails('newest wal', 'threshold', /^the newest WAL arrived/),
   }),
   inEachMode<Fixture>('Standard', {
     fault: 'a standby that feeds another one is cut off from the primary',
     monitor: ask('middle'),
     client: { asks: counts('jobs', 'middle'), gets: /^not all rows/ },
     plant: (fixture) => cutOff(fixture),
-    expected: { state: 'unhealthy', check: 'wal receiver', fault: 'data', says: /^not connected to its primary/ },
+    expected: fails('wal receiver', 'data', /^not connected to its primary/),
   }),
   inEachMode<Fixture>('Basic', {
     fault: 'a slot that Patroni keeps on a standby for another member',
@@ -199,7 +189,6 @@ const rows: readonly Row<Fixture>[] = [
   }),
   {
     fault: 'a query on the standby delays replay for a moment after the primary was idle for longer than the limit',
-    env,
     monitor: ask('leaf', { replicationLag: { limit: '11s' } }),
     plant: async (fixture) => {
       const { primary, leaf } = fixture
@@ -241,7 +230,7 @@ const rows: readonly Row<Fixture>[] = [
         await replayed(leaf)
       }
     },
-    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /^lag [\d.]+ / },
+    expected: fails('replication lag', 'threshold', /^lag [\d.]+ /),
   }),
   inEachMode<Fixture>('Basic', {
     fault: 'a standby that recovery_min_apply_delay keeps an hour behind',
@@ -270,7 +259,7 @@ const rows: readonly Row<Fixture>[] = [
     monitor: ask('subscriber'),
     client: { asks: counts('invoices', 'subscriber'), gets: /^not all rows: 1 of 3$/ },
     plant: (fixture) => neverReady(fixture),
-    expected: { state: 'unhealthy', check: 'subscriptions', fault: 'data', says: /public\.invoices/ },
+    expected: fails('subscriptions', 'data', /public\.invoices/),
   }),
   inEachMode<Fixture>('Standard', {
     fault: 'an account has used up its connections: a client is refused',
@@ -285,12 +274,7 @@ const rows: readonly Row<Fixture>[] = [
         await primary.query('ALTER ROLE app CONNECTION LIMIT -1')
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connection limits',
-      fault: 'threshold',
-      says: /^2 of 2 connections of the role app/,
-    },
+    expected: fails('connection limits', 'threshold', /^2 of 2 connections of the role app/),
   }),
   inEachMode<Fixture>('Standard', {
     fault: 'a database has used up its connections: a client is refused',
@@ -308,12 +292,7 @@ const rows: readonly Row<Fixture>[] = [
         await primary.query('ALTER DATABASE orders CONNECTION LIMIT -1')
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connection limits',
-      fault: 'threshold',
-      says: /^2 of 2 connections of the database orders/,
-    },
+    expected: fails('connection limits', 'threshold', /^2 of 2 connections of the database orders/),
   }),
   inEachMode<Fixture>('Advanced', {
     fault: 'a unique index that could not be built: a table keeps its duplicates',
@@ -327,7 +306,7 @@ const rows: readonly Row<Fixture>[] = [
       )
       return async () => void (await primary.query('DROP TABLE names'))
     },
-    expected: { state: 'warning', check: 'invalid indexes', says: /public\.names_once/ },
+    expected: warns('invalid indexes', /public\.names_once/),
   }),
   inEachMode<Fixture>('Advanced', {
     fault: 'the checkpointer hangs: the CHECKPOINT of a client does not return',
@@ -347,16 +326,10 @@ const rows: readonly Row<Fixture>[] = [
         await primary.query('CHECKPOINT')
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'checkpoint age',
-      fault: 'threshold',
-      says: /^the last checkpoint began [\d.]+ s ago/,
-    },
+    expected: fails('checkpoint age', 'threshold', /^the last checkpoint began [\d.]+ s ago/),
   }),
   {
     fault: 'an idle primary after a burst of writes while a checkpoint ran',
-    env,
     // In percent of 5 min: 1 s.
     monitor: ask('primary', { checkpointAge: { warn: '0.3%', limit: '0.4%' } }),
     client: { asks: answer('SELECT FROM jobs LIMIT 1'), gets: /rows?$/ },
@@ -405,7 +378,7 @@ const rows: readonly Row<Fixture>[] = [
         await until(async () => (await primary.query(pending)).length === 0)
       }
     },
-    expected: { state: 'warning', check: 'pending restart', says: /max_locks_per_transaction/ },
+    expected: warns('pending restart', /max_locks_per_transaction/),
   }),
 ]
 
@@ -452,6 +425,7 @@ async function neverReady({ primary, subscriber }: Fixture): Promise<Cure> {
 
 corpus<Fixture>({
   server: 'PostgreSQL 18, a cascade of three and a subscriber',
+  env,
   missing: postgresMissing,
   start: async () => {
     const settings = ['wal_level=logical', 'hot_standby=on']
@@ -482,6 +456,7 @@ corpus<Fixture>({
 
 corpus<Pick<Fixture, 'primary'>>({
   server: 'PostgreSQL 18 with a limit for slots',
+  env,
   missing: postgresMissing,
   start: async () => {
     const primary = await startPostgres(['max_slot_wal_keep_size=1MB'])
@@ -489,11 +464,9 @@ corpus<Pick<Fixture, 'primary'>>({
       CREATE TABLE jobs (id int)`)
     return { primary }
   },
-  stop: ({ primary }) => primary.remove(),
   rows: [
     {
       fault: 'no slot has reached the limit',
-      env,
       monitor: ask('primary'),
       plant: async ({ primary }) => {
         await primary.query("SELECT pg_create_physical_replication_slot('replica_2')")
@@ -504,10 +477,7 @@ corpus<Pick<Fixture, 'primary'>>({
     inEachMode<Pick<Fixture, 'primary'>>('Advanced', {
       fault: 'a replication slot has lost WAL: its consumer is refused',
       monitor: ask('primary'),
-      client: {
-        asks: answer("SELECT pg_replication_slot_advance('replica_2', pg_current_wal_lsn())"),
-        gets: /slot/,
-      },
+      client: { asks: answer("SELECT pg_replication_slot_advance('replica_2', pg_current_wal_lsn())"), gets: /slot/ },
       plant: async ({ primary }) => {
         await primary.query("SELECT pg_create_physical_replication_slot('replica_2', true)")
         for (let n = 0; n < 4; n += 1) await primary.query(`COMMENT ON TABLE jobs IS '${n}'; SELECT pg_switch_wal()`)
@@ -516,7 +486,7 @@ corpus<Pick<Fixture, 'primary'>>({
         await until(async () => (await primary.query(lost)).length > 0)
         return async () => void (await primary.query("SELECT pg_drop_replication_slot('replica_2')"))
       },
-      expected: { state: 'unhealthy', check: 'slots', fault: 'data', says: /^replica_2 has lost WAL/ },
+      expected: fails('slots', 'data', /^replica_2 has lost WAL/),
     }),
   ],
 })

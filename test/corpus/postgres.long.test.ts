@@ -16,7 +16,7 @@ import { freePort } from '../support/servers/server.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Cure, Row } from './row.ts'
+import { type Cure, fails, notChecked, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 const env = { POSTGRES: password, WRONG: 'another password' }
@@ -156,7 +156,6 @@ const nextStartFails: readonly Row<Fixture>[] = (
   ] as const
 ).map(([file, lines, check, state, says]) => ({
   fault: `a mistake in ${file}: ${lines.trim()}`,
-  env,
   monitor: ({ primary }) => ask(primary),
   plant: withLines(file, lines),
   expected: { state, check, says },
@@ -168,7 +167,6 @@ const rows: readonly Row<Fixture>[] = [
   ...nextStartFails,
   {
     fault: 'an account that may read the files of the server, which have no mistake',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: async ({ primary }) => await readingFiles(primary),
     expected: { state: 'healthy' },
@@ -176,7 +174,6 @@ const rows: readonly Row<Fixture>[] = [
   },
   {
     fault: 'a database whose collation has another version than the system has now',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: async ({ primary }) => {
       await primary.query("CREATE DATABASE sorted TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C'")
@@ -191,17 +188,12 @@ const rows: readonly Row<Fixture>[] = [
         ),
       gets: /collation version mismatch/,
     },
-    expected: {
-      state: 'warning',
-      check: 'collation versions',
-      says: /^sorted: the system sorts text differently since/,
-    },
+    expected: warns('collation versions', /^sorted: the system sorts text differently since/),
     shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
     before: 'healthy',
   },
   {
     fault: 'a healthy primary',
-    env,
     monitor: ({ primary }) =>
       ask(primary, {
         role: 'primary',
@@ -215,78 +207,55 @@ const rows: readonly Row<Fixture>[] = [
   },
   {
     fault: 'a healthy standby',
-    env,
     monitor: ({ standby }) => ask(standby, { role: 'standby' }),
     expected: { state: 'healthy' },
     peers: ({ standby }) => others(standby, 'connection'),
   },
-  {
-    fault: 'a healthy subscriber',
-    env,
-    monitor: ({ subscriber }) => ask(subscriber),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy subscriber', monitor: ({ subscriber }) => ask(subscriber), expected: { state: 'healthy' } },
   {
     fault: 'the password was changed',
-    env,
     monitor: ({ primary }) => ask(primary, { password: { env: 'WRONG' } }),
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'auth',
-      says: /refused the sign-in of "monitor": password authentication failed/,
-    },
+    expected: fails('connect', 'auth', /refused the sign-in of "monitor": password authentication failed/),
   },
   {
     fault: 'the database does not exist',
-    env,
     monitor: ({ primary }) => ask(primary, { url: primary.url('monitor', 'nowhere') }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /database "nowhere" does not exist/ },
+    expected: fails('connect', 'data', /database "nowhere" does not exist/),
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: () => ({
       kind: 'postgres',
       url: 'postgres://monitor@127.0.0.1:1/postgres',
       password: { env: 'POSTGRES' },
     }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
   },
   {
     fault: 'the server is frozen',
-    env,
     monitor: ({ primary }) => ask(primary, { timeout: '2s' }),
     plant: async ({ primary }) => {
       primary.freeze()
       return primary.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
     peers: ({ primary }) => others(primary, 'connection', '--timeout', '5'),
   },
   {
     fault: 'a standby where a primary is expected',
-    env,
     monitor: ({ standby }) => ask(standby, { role: 'primary' }),
-    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /role is standby, expected primary/ },
+    expected: fails('role', 'data', /role is standby, expected primary/),
     peers: ({ standby }) => others(standby, 'connection'),
   },
   {
     fault: 'a primary whose transactions only read',
-    env,
     monitor: ({ primary }) => ask(primary, { role: 'primary' }),
     plant: ({ primary }) => planted(configured(primary, { default_transaction_read_only: 'on' })),
-    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /read-only \(default_transaction_read_only\)/ },
+    expected: fails('role', 'data', /read-only \(default_transaction_read_only\)/),
     peers: ({ primary }) => others(primary, 'connection'),
   },
   {
     fault: 'only the role of svc has read-only transactions',
-    env,
     monitor: ({ primary }) => ask(primary, { role: 'primary', allowWrites: true }),
     plant: async ({ primary }) => {
       await primary.query('ALTER ROLE monitor SET default_transaction_read_only = on')
@@ -306,88 +275,60 @@ const rows: readonly Row<Fixture>[] = [
   },
   {
     fault: 'the account lacks a privilege',
-    env,
     monitor: ({ primary }) => ask(primary, {}, 'limited'),
-    expected: {
-      state: 'warning',
-      check: 'longest transaction',
-      says: /hidden from this account, which needs GRANT pg_monitor TO "limited"$/,
-    },
+    expected: warns('longest transaction', /hidden from this account, which needs GRANT pg_monitor TO "limited"$/),
   },
   {
     fault: 'the account lacks a privilege for a check that svc.yaml demands',
-    env,
     monitor: ({ primary }) => ask(primary, { longestTransaction: { limit: '10m' } }, 'limited'),
-    expected: {
-      state: 'not checked',
-      check: 'longest transaction',
-      says: /hidden from this account, which needs GRANT pg_monitor TO "limited"$/,
-    },
+    expected: notChecked('longest transaction', /hidden from this account, which needs GRANT pg_monitor TO "limited"$/),
     before: 'warning, exit code 0',
   },
   {
     fault: 'nearly all connections are in use',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: ({ primary }) => sessions(primary, 16),
-    expected: { state: 'unhealthy', check: 'connections', fault: 'threshold', says: /17 of 17 usable connections/ },
+    expected: fails('connections', 'threshold', /17 of 17 usable connections/),
     peers: ({ primary }) => others(primary, 'backends', '-w', '80%', '-c', '95%'),
   },
   {
     fault: 'all connections are in use',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: ({ primary }) => sessions(primary, 17),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /has no free connection/ },
+    expected: fails('connect', 'refused', /has no free connection/),
     peers: ({ primary }) => others(primary, 'backends', '-w', '80%', '-c', '95%'),
   },
   {
     fault: 'a transaction is open for too long',
-    env,
     monitor: ({ primary }) => ask(primary, { longestTransaction: { limit: '10ms' } }),
     plant: ({ primary }) => session(primary, 'BEGIN; SELECT 1'),
-    expected: { state: 'unhealthy', check: 'longest transaction', fault: 'threshold', says: /^pid \d+, user postgres/ },
+    expected: fails('longest transaction', 'threshold', /^pid \d+, user postgres/),
   },
   {
     fault: 'a session is idle in a transaction',
-    env,
     monitor: ({ primary }) => ask(primary, { idleInTransaction: { limit: '10ms' } }),
     plant: ({ primary }) => session(primary, 'BEGIN; SELECT 1'),
-    expected: {
-      state: 'unhealthy',
-      check: 'idle in transaction',
-      fault: 'threshold',
-      says: /1 session is idle in a transaction, the longest \(pid \d+, user postgres\)/,
-    },
+    expected: fails(
+      'idle in transaction',
+      'threshold',
+      /1 session is idle in a transaction, the longest \(pid \d+, user postgres\)/,
+    ),
   },
   {
     fault: 'a session waits for a lock',
-    env,
     monitor: ({ primary }) => ask(primary, { lockWait: { limit: '50ms' } }),
     plant: ({ primary }) => lockWait(primary),
-    expected: {
-      state: 'unhealthy',
-      check: 'lock wait',
-      fault: 'threshold',
-      says: /1 session is waiting for a lock, the longest for/,
-    },
+    expected: fails('lock wait', 'threshold', /1 session is waiting for a lock, the longest for/),
   },
   {
     fault: 'no synchronous standby: every COMMIT hangs',
-    env,
     monitor: ({ primary }) => ask(primary, { commitWait: { limit: '10ms' } }),
     plant: ({ primary }) => planted(hangingCommits(primary)),
-    expected: {
-      state: 'unhealthy',
-      check: 'synchronous standbys',
-      fault: 'threshold',
-      says: /^a commit waits for 1 standby; streaming standbys: 0/,
-    },
+    expected: fails('synchronous standbys', 'threshold', /^a commit waits for 1 standby; streaming standbys: 0/),
     peers: ({ primary }) => others(primary, 'connection'),
   },
   {
     fault: 'a commit waits for a standby that does not confirm it',
-    env,
     monitor: ({ primary }) => ask(primary, { commitWait: { limit: '10ms' } }),
     plant: async ({ primary, standby }) => {
       standby.freeze()
@@ -399,28 +340,16 @@ const rows: readonly Row<Fixture>[] = [
         await streaming(primary)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'commit wait',
-      fault: 'threshold',
-      says: /^1 commit is waiting for a standby, its statement for/,
-    },
+    expected: fails('commit wait', 'threshold', /^1 commit is waiting for a standby, its statement for/),
   },
   {
     fault: 'a replica is missing',
-    env,
     monitor: ({ primary }) => ask(primary, { replicas: 2 }),
-    expected: {
-      state: 'unhealthy',
-      check: 'replicas',
-      fault: 'threshold',
-      says: /^1 of 2 expected replicas is streaming/,
-    },
+    expected: fails('replicas', 'threshold', /^1 of 2 expected replicas is streaming/),
     peers: ({ primary }) => others(primary, 'connection'),
   },
   {
     fault: 'the standby has a dead link to its primary',
-    env,
     monitor: ({ standby }) => ask(standby, { walReceiver: { warn: '3s', limit: '4s' } }),
     plant: async ({ link, standby, primary }) => {
       link.stall()
@@ -431,17 +360,11 @@ const rows: readonly Row<Fixture>[] = [
         await streaming(primary)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'wal receiver',
-      fault: 'threshold',
-      says: /^last message from its primary [\d.]+ s ago/,
-    },
+    expected: fails('wal receiver', 'threshold', /^last message from its primary [\d.]+ s ago/),
     peers: ({ standby }) => others(standby, 'connection'),
   },
   {
     fault: 'the standby cannot reach its primary',
-    env,
     monitor: ({ standby }) => ask(standby),
     plant: async ({ standby, primary }) => {
       const [row] = await standby.query("SELECT current_setting('primary_conninfo') AS conninfo")
@@ -456,17 +379,11 @@ const rows: readonly Row<Fixture>[] = [
         await streaming(primary)
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'wal receiver',
-      fault: 'data',
-      says: /^not connected to its primary \(no WAL receiver\)/,
-    },
+    expected: fails('wal receiver', 'data', /^not connected to its primary \(no WAL receiver\)/),
     peers: ({ standby }) => others(standby, 'connection'),
   },
   {
     fault: 'the standby does not replay what it receives',
-    env,
     monitor: ({ standby }) => ask(standby, { replicationLag: { limit: '10ms' } }),
     plant: async ({ primary, standby }) => {
       await standby.query('SELECT pg_wal_replay_pause()')
@@ -477,38 +394,30 @@ const rows: readonly Row<Fixture>[] = [
       await wait(50)
       return async () => void (await standby.query('SELECT pg_wal_replay_resume()'))
     },
-    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /replay is paused/ },
+    expected: fails('replication lag', 'threshold', /replay is paused/),
   },
   {
     fault: 'a standby has much to replay',
-    env,
     monitor: ({ primary }) => ask(primary, { replicationLag: { warn: '1h' }, replicationBacklog: { limit: '1KiB' } }),
     plant: async ({ primary, standby }) => {
       await standby.query('SELECT pg_wal_replay_pause()')
       await primary.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
       return async () => void (await standby.query('SELECT pg_wal_replay_resume()'))
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'replication backlog',
-      fault: 'threshold',
-      says: /^reporting-1 has not replayed/,
-    },
+    expected: fails('replication backlog', 'threshold', /^reporting-1 has not replayed/),
   },
   {
     fault: 'a replication slot has no consumer',
-    env,
     monitor: ({ primary }) => ask(primary, { inactiveSlots: { warn: '10ms' } }),
     plant: async ({ primary }) => {
       await primary.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       await wait(50)
       return async () => void (await primary.query("SELECT pg_drop_replication_slot('forgotten')"))
     },
-    expected: { state: 'warning', check: 'slots', says: /^forgotten has had no consumer for/ },
+    expected: warns('slots', /^forgotten has had no consumer for/),
   },
   {
     fault: 'a logical subscription is disabled',
-    env,
     monitor: ({ subscriber }) => ask(subscriber),
     plant: async ({ subscriber }) => {
       await subscriber.query('ALTER SUBSCRIPTION events DISABLE')
@@ -521,25 +430,18 @@ const rows: readonly Row<Fixture>[] = [
         await working(subscriber)
       }
     },
-    expected: { state: 'warning', check: 'subscriptions', says: /^events in postgres is disabled/ },
+    expected: warns('subscriptions', /^events in postgres is disabled/),
     peers: ({ subscriber }) => others(subscriber, 'connection'),
   },
   {
     fault: 'the worker of a logical subscription fails again and again',
-    env,
     monitor: ({ subscriber }) => ask(subscriber),
     plant: async ({ primary, subscriber }) => await planted(conflictingRow(primary, subscriber)),
-    expected: {
-      state: 'unhealthy',
-      check: 'subscriptions',
-      fault: 'data',
-      says: /events in postgres.*, \d+ errors? since the statistics were reset/,
-    },
+    expected: fails('subscriptions', 'data', /events in postgres.*, \d+ errors? since the statistics were reset/),
     peers: ({ subscriber }) => others(subscriber, 'connection'),
   },
   {
     fault: 'the archive command fails',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: async ({ primary }) => {
       await archiveWith(primary, 'false')
@@ -547,56 +449,42 @@ const rows: readonly Row<Fixture>[] = [
       await until(async () => (await primary.query('SELECT 1 FROM pg_stat_archiver WHERE failed_count > 0')).length)
       return () => archiveAll(primary)
     },
-    expected: { state: 'unhealthy', check: 'archiver', fault: 'data', says: /^archiving is failing: \d+ failures?, / },
+    expected: fails('archiver', 'data', /^archiving is failing: \d+ failures?, /),
     peers: ({ primary }) => others(primary, 'archive_ready', '-w', '10', '-c', '100'),
   },
   {
     fault: 'no archive command is set',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: async ({ primary }) => {
       await archiveWith(primary, '')
       return () => archiveAll(primary)
     },
-    expected: { state: 'warning', check: 'archiver', says: /^archive_command is empty/ },
+    expected: warns('archiver', /^archive_command is empty/),
     peers: ({ primary }) => others(primary, 'archive_ready', '-w', '10', '-c', '100'),
   },
   {
     fault: 'the archive command hangs',
-    env,
     monitor: ({ primary }) => ask(primary, { archiveBacklog: { warn: 1, limit: 2 } }),
     plant: async ({ primary }) => {
       await archiveWith(primary, 'sleep 5')
       for (let n = 0; n < 3; n += 1) await primary.query(`COMMENT ON TABLE jobs IS '${n}'; SELECT pg_switch_wal()`)
       return () => archiveAll(primary)
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'archive backlog',
-      fault: 'threshold',
-      says: /^WAL files that wait: [3-9] /,
-    },
+    expected: fails('archive backlog', 'threshold', /^WAL files that wait: [3-9] /),
     peers: ({ primary }) => others(primary, 'archive_ready', '-w', '1', '-c', '2'),
   },
   {
     fault: 'a prepared transaction was forgotten',
-    env,
     monitor: ({ primary }) => ask(primary, { preparedTransactions: { limit: '10ms' } }),
     plant: async ({ primary }) => {
       await primary.query("BEGIN; CREATE TABLE prepared (); PREPARE TRANSACTION 'order-7'")
       await wait(50)
       return async () => void (await primary.query("ROLLBACK PREPARED 'order-7'"))
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'prepared transactions',
-      fault: 'threshold',
-      says: /\(order-7 of postgres in /,
-    },
+    expected: fails('prepared transactions', 'threshold', /\(order-7 of postgres in /),
   },
   {
     fault: 'a sequence is near its end',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: async ({ primary }) => {
       await primary.query(
@@ -604,39 +492,31 @@ const rows: readonly Row<Fixture>[] = [
       )
       return async () => void (await primary.query('DROP TABLE orders'))
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'sequences',
-      fault: 'threshold',
-      says: /^public\.orders_id_seq is at 2147483000/,
-    },
+    expected: fails('sequences', 'threshold', /^public\.orders_id_seq is at 2147483000/),
     peers: ({ primary }) => others(primary, 'sequence', '-w', '70%', '-c', '90%'),
   },
   {
     fault: 'most rows of a table are dead',
-    env,
     monitor: ({ primary }) => ask(primary),
     plant: ({ primary }) => planted(deadRows(primary, 'dead', 20_000, 0.75)),
-    expected: { state: 'unhealthy', check: 'dead tuples', fault: 'threshold', says: /public\.dead: 75 %/ },
+    expected: fails('dead tuples', 'threshold', /public\.dead: 75 %/),
     peers: ({ primary }) => others(primary, 'bloat', '-w', '40%', '-c', '80%'),
   },
   {
     fault: 'a large table is due for VACUUM and does not get it',
-    env,
     monitor: ({ primary }) => ask(primary, { deadTuples: { warn: '98%', limit: '99%' }, lastVacuum: { warn: '1ms' } }),
     plant: ({ primary }) => planted(deadRows(primary, 'unvacuumed', 20_000, 0.75)),
-    expected: { state: 'warning', check: 'last vacuum', says: /public\.unvacuumed/ },
+    expected: warns('last vacuum', /public\.unvacuumed/),
   },
   {
     fault: 'a query of the operator finds too much',
-    env,
     monitor: ({ primary }) =>
       ask(primary, { queries: [{ name: 'waiting jobs', sql: 'SELECT count(*) FROM jobs', atMost: 10 }] }),
     plant: async ({ primary }) => {
       await primary.query('INSERT INTO jobs SELECT generate_series(1, 25)')
       return async () => void (await primary.query('TRUNCATE jobs'))
     },
-    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+    expected: fails('queries', 'threshold', /^waiting jobs: 25/),
   },
 ]
 
@@ -665,6 +545,7 @@ async function archiveAll(server: PostgresServer): Promise<void> {
 
 corpus<Fixture>({
   server: 'PostgreSQL 18 with a standby and a subscriber',
+  env,
   missing: postgresMissing,
   start: async () => {
     const settings = [

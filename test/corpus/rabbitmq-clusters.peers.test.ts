@@ -2,7 +2,7 @@ import { administrator, rabbitmqMissing } from '../support/servers/rabbitmq.ts'
 import { type RabbitmqCluster, startRabbitmqCluster } from '../support/servers/rabbitmq-cluster.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, Row } from './row.ts'
+import { type Expected, fails, notChecked, type Row, warns } from './row.ts'
 
 const env = { ADMIN: administrator.password, WATCH: 'correct-horse-9' }
 
@@ -86,7 +86,7 @@ const rows: readonly Row<RabbitmqCluster>[] = [
       await declare('new', 'classic')
       return async () => void (await first.api('DELETE', 'queues/%2f/new'))
     },
-    ...fromStandard({ state: 'unhealthy', check: 'consumers', says: /"new": 0 consumers/ }),
+    ...fromStandard(fails('consumers', 'any', /"new": 0 consumers/)),
   },
   {
     fault: 'a member of a quorum queue does not run',
@@ -94,7 +94,7 @@ const rows: readonly Row<RabbitmqCluster>[] = [
     monitor: monitor(),
     plant: async ({ stopMember, nodes: [, , third] }) => stopMember('orders', third),
     client: { asks: ({ nodes: [first] }) => first.send('orders'), gets: /^RECEIPT$/ },
-    ...fromStandard({ state: 'warning', check: 'all queues', says: /"orders".*2 of 3 members online/ }),
+    ...fromStandard(warns('all queues', /"orders".*2 of 3 members online/)),
   },
   {
     fault: 'a quorum queue has lost its majority while all nodes run',
@@ -107,12 +107,7 @@ const rows: readonly Row<RabbitmqCluster>[] = [
       }
     },
     client: { asks: ({ nodes: [first] }) => first.send('orders'), gets: /^no answer$/ },
-    ...fromStandard({
-      state: 'unhealthy',
-      check: 'all queues',
-      fault: 'data',
-      says: /"orders".*1 of 3 members online/,
-    }),
+    ...fromStandard(fails('all queues', 'data', /"orders".*1 of 3 members online/)),
   },
   {
     fault: 'the home node of a queue is down',
@@ -129,28 +124,28 @@ const rows: readonly Row<RabbitmqCluster>[] = [
       }
     },
     client: { asks: consumes('home'), gets: /NOT_FOUND - home node/ },
-    ...fromStandard({ state: 'unhealthy', check: 'node', says: /not running; 2 of 3/, never: /has no queue/ }),
+    ...fromStandard(fails('node', 'any', /not running; 2 of 3/, { never: /has no queue/ })),
   },
   {
     fault: 'the account may not see the vhost, and svc.yaml names no queue',
     env,
     monitor: monitor(watcher),
     plant: account('monitoring', false),
-    ...fromStandard({ state: 'warning', check: 'all queues', says: /"watch" has no permission to read .*"\/"/ }),
+    ...fromStandard(warns('all queues', /"watch" has no permission to read .*"\/"/)),
   },
   {
     fault: 'the account may not see the vhost of a configured queue',
     env,
     monitor: monitor({ ...watcher, queues: [{ name: 'orders', consumers: 0 }] }),
     plant: account('monitoring', false),
-    ...fromStandard({ state: 'not checked', check: 'queue', says: /"watch" has no permission/ }),
+    ...fromStandard(notChecked('queue', /"watch" has no permission/)),
   },
   {
     fault: 'the account has no tag',
     env,
     monitor: monitor(watcher),
     plant: account(undefined, true),
-    ...fromStandard({ state: 'not checked', check: 'sign-in', says: /"watch" has no permission/ }),
+    ...fromStandard(notChecked('sign-in', /"watch" has no permission/)),
   },
   {
     fault: 'the node that svc asks is in maintenance mode',
@@ -161,7 +156,7 @@ const rows: readonly Row<RabbitmqCluster>[] = [
       return () => void third.upgrade('revive')
     },
     client: { asks: ({ nodes: [, , third] }) => third.send('orders'), gets: /ECONNREFUSED/ },
-    ...always({ state: 'unhealthy', check: 'management', fault: 'refused', says: /refused/ }),
+    ...always(fails('management', 'refused', /refused/)),
   },
 ]
 
@@ -174,6 +169,5 @@ corpus<RabbitmqCluster>({
     await cluster.declare('home', 'classic')
     return cluster
   },
-  stop: (cluster) => cluster.remove(),
   rows,
 })

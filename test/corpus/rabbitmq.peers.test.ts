@@ -1,7 +1,7 @@
 import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/servers/rabbitmq.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const env = { ADMIN: administrator.password, WRONG: 'another password', LIMITED: 'correct-horse-9' }
 
@@ -30,63 +30,55 @@ const managementUser = async ({ ctl }: RabbitmqServer) => {
 const rows: readonly Row<RabbitmqServer>[] = [
   {
     fault: 'healthy',
-    env,
     monitor: monitor({ messages: { warn: 1000 }, nodes: 1 }),
     expected: { state: 'healthy' },
     peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: monitor({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /"administrator": Login failed/ },
+    expected: fails('sign-in', 'auth', /"administrator": Login failed/),
   },
   {
     fault: 'the account is not a monitoring user',
-    env,
     monitor: monitor({ username: 'limited', password: { env: 'LIMITED' } }),
     plant: async ({ ctl }) => {
       ctl('add_user', 'limited', env.LIMITED)
       return () => void ctl('delete_user', 'limited')
     },
-    expected: { state: 'not checked', check: 'sign-in', says: /to read overview: Not management user$/ },
+    expected: notChecked('sign-in', /to read overview: Not management user$/),
     before: 'warning, exit code 0',
   },
   {
     fault: 'the account may not see the nodes',
-    env,
     monitor: monitor({ username: 'limited', password: { env: 'LIMITED' } }),
     plant: managementUser,
-    expected: { state: 'warning', check: 'node', says: /"limited" has no permission to read nodes/ },
+    expected: warns('node', /"limited" has no permission to read nodes/),
   },
   {
     fault: 'the account may not see the nodes, whose memory svc.yaml limits',
-    env,
     monitor: monitor({ username: 'limited', password: { env: 'LIMITED' }, memory: { limit: '90%' } }),
     plant: managementUser,
-    expected: { state: 'not checked', check: 'memory', says: /"limited" has no permission to read nodes/ },
+    expected: notChecked('memory', /"limited" has no permission to read nodes/),
     before: 'warning, exit code 0',
   },
   {
     fault: 'a configured queue is missing',
-    env,
     monitor: monitor({ queues: [{ name: 'missing' }] }),
-    expected: { state: 'unhealthy', check: 'queue', says: / has no queue "missing" in the vhost "\/"/ },
+    expected: fails('queue', 'any', / has no queue "missing" in the vhost "\/"/),
   },
   {
     fault: 'a queue without a consumer',
-    env,
     monitor: monitor({ queues: [{ name: 'orders' }] }),
     plant: async ({ api }) => {
       await api('PUT', queue('orders'), { durable: true })
       await reported(api, 'orders')
       return async () => void (await api('DELETE', queue('orders')))
     },
-    expected: { state: 'unhealthy', check: 'consumers', says: /"orders": 0 consumers .*: check the workers/ },
+    expected: fails('consumers', 'any', /"orders": 0 consumers .*: check the workers/),
   },
   {
     fault: 'a queue with too many messages',
-    env,
     monitor: monitor({ queues: [{ name: 'full', consumers: 0, ready: { warn: 1, limit: 2 } }] }),
     plant: async ({ api, publish }) => {
       await api('PUT', queue('full'), { durable: true })
@@ -94,11 +86,10 @@ const rows: readonly Row<RabbitmqServer>[] = [
       await until(async () => ((await api('GET', queue('full'))) as { messages_ready?: number }).messages_ready === 4)
       return async () => void (await api('DELETE', queue('full')))
     },
-    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /ready: 4 \(warn 1, fail 2\)$/ },
+    expected: fails('queue', 'threshold', /ready: 4 \(warn 1, fail 2\)$/),
   },
   {
     fault: 'a memory alarm blocks publishers',
-    env,
     monitor: monitor(),
     plant: async ({ ctl, api }) => {
       ctl('set_vm_memory_high_watermark', '0.0001')
@@ -110,12 +101,11 @@ const rows: readonly Row<RabbitmqServer>[] = [
         )
       }
     },
-    expected: { state: 'unhealthy', check: 'alarms', says: /^memory alarm on .*: all publishers .* blocked/ },
+    expected: fails('alarms', 'any', /^memory alarm on .*: all publishers .* blocked/),
     peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
   },
   {
     fault: 'a disk alarm blocks publishers',
-    env,
     monitor: monitor(),
     plant: async ({ ctl, api }) => {
       ctl('set_disk_free_limit', '900GB')
@@ -124,19 +114,19 @@ const rows: readonly Row<RabbitmqServer>[] = [
       )
       return () => void ctl('set_disk_free_limit', '1MB')
     },
-    expected: { state: 'unhealthy', check: 'alarms', says: /disk/ },
+    expected: fails('alarms', 'any', /disk/),
     peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: monitor({ url: 'http://127.0.0.1:1' }),
-    expected: { state: 'unhealthy', check: 'management', fault: 'refused', says: /refused/ },
+    expected: fails('management', 'refused', /refused/),
   },
 ]
 
 corpus<RabbitmqServer>({
   server: 'RabbitMQ 3.10.8',
+  env,
   missing: rabbitmqMissing,
   start: async () => {
     const server = await startRabbitmq()
@@ -149,6 +139,5 @@ corpus<RabbitmqServer>({
     await until(async () => (await totals()) !== undefined)
     return server
   },
-  stop: (server) => server.remove(),
   rows,
 })

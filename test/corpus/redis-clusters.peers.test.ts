@@ -3,7 +3,7 @@ import { type RedisCluster, startRedisCluster } from '../support/servers/redis-c
 import { findProgram } from '../support/servers/server.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, Row } from './row.ts'
+import { type Expected, fails, type Row, warns } from './row.ts'
 
 const env = { MONITOR: 'a long password' }
 /** As the reference documents it for the checks that run by default. */
@@ -73,11 +73,7 @@ const rows: readonly Row<RedisCluster>[] = [
     env,
     monitor: account,
     plant: accountWith('+ping', '+info', '+cluster|info'),
-    ...fromStandard({
-      state: 'warning',
-      check: 'cluster nodes',
-      says: /ACL SETUSER monitor \+cluster\|nodes grants/,
-    }),
+    ...fromStandard(warns('cluster nodes', /ACL SETUSER monitor \+cluster\|nodes grants/)),
   },
   {
     fault: 'a slot is being moved, and nobody finishes that',
@@ -92,7 +88,7 @@ const rows: readonly Row<RedisCluster>[] = [
       }
     },
     client: { asks: reply('GET', firstKey), gets: /^ASK 0 / },
-    ...fromStandard({ state: 'warning', check: 'open slots', says: /1 slot is open.*slot 0 .*migrat/ }),
+    ...fromStandard(warns('open slots', /1 slot is open.*slot 0 .*migrat/)),
   },
   {
     fault: 'a slot is being imported, and nobody finishes that',
@@ -102,7 +98,7 @@ const rows: readonly Row<RedisCluster>[] = [
       return () => void third?.cli('CLUSTER', 'SETSLOT', '0', 'STABLE')
     },
     client: { asks: ({ nodes }) => nodes[2]?.cli('GET', firstKey) ?? '', gets: /^MOVED 0 / },
-    ...fromStandard({ state: 'warning', check: 'open slots', says: /1 slot is open.*slot 0 .*import/ }),
+    ...fromStandard(warns('open slots', /1 slot is open.*slot 0 .*import/)),
   },
   {
     fault: 'a primary has no replica, because it went to another primary',
@@ -123,25 +119,21 @@ const rows: readonly Row<RedisCluster>[] = [
       }
     },
     client: { asks: reply('SET', firstKey, '1'), gets: /^OK$/ },
-    ...fromStandard({ state: 'warning', check: 'cluster replicas', says: /1 of 3 primaries .*127\.0\.0\.1:\d+/ }),
+    ...fromStandard(warns('cluster replicas', /1 of 3 primaries .*127\.0\.0\.1:\d+/)),
   },
   {
     fault: 'a replica has failed',
     monitor: node(0),
     plant: ({ kill }) => kill(5),
     client: { asks: reply('SET', firstKey, '1'), gets: /^OK$/ },
-    ...fromStandard({
-      state: 'warning',
-      check: 'cluster nodes',
-      says: /1 of 6 nodes .*127\.0\.0\.1:\d+/,
-    }),
+    ...fromStandard(warns('cluster nodes', /1 of 6 nodes .*127\.0\.0\.1:\d+/)),
   },
   {
     fault: 'a primary and its replica have failed',
     monitor: node(0),
     plant: ({ kill }) => kill(2, 5),
     client: { asks: reply('SET', firstKey, '1'), gets: /^CLUSTERDOWN The cluster is down/ },
-    ...fromStandard({ state: 'unhealthy', check: 'cluster', fault: 'data', says: /"fail".*5461 failed/ }),
+    ...fromStandard(fails('cluster', 'data', /"fail".*5461 failed/)),
   },
   {
     fault: 'a primary and its replica have failed, and the cluster goes on without their slots',
@@ -165,7 +157,7 @@ const rows: readonly Row<RedisCluster>[] = [
       },
       gets: /Connection refused/,
     },
-    ...fromStandard({ state: 'unhealthy', check: 'cluster', fault: 'data', says: /5461 on nodes that have failed/ }),
+    ...fromStandard(fails('cluster', 'data', /5461 on nodes that have failed/)),
   },
   {
     fault: 'the majority of the primaries has failed',
@@ -180,7 +172,7 @@ const rows: readonly Row<RedisCluster>[] = [
       }
     },
     client: { asks: reply('SET', firstKey, '1'), gets: /^CLUSTERDOWN The cluster is down/ },
-    ...fromStandard({ state: 'unhealthy', check: 'cluster', fault: 'data', says: /cluster state is "fail"/ }),
+    ...fromStandard(fails('cluster', 'data', /cluster state is "fail"/)),
   },
 ]
 
@@ -193,22 +185,16 @@ corpus<RedisCluster>({
   server: 'Redis 7.0.15, a cluster of six',
   missing: redisMissing,
   start: () => startRedisCluster(),
-  stop: (cluster) => cluster.remove(),
   rows,
 })
 corpus<RedisCluster>({
   server: 'Valkey, a cluster of six',
   missing: valkey === undefined ? unpackaged('Valkey', 'valkey-server') : redisMissing,
   start: () => startRedisCluster(valkey),
-  stop: (cluster) => cluster.remove(),
   rows,
 })
 
 type Pair = { readonly one: RedisServer; readonly other: RedisServer }
-const stopPair = async ({ one, other }: Pair): Promise<void> => {
-  await other.remove()
-  await one.remove()
-}
 const linked = (server: RedisServer): Promise<unknown> =>
   until(() => server.cli('INFO', 'replication').includes('master_link_status:up'), 60_000)
 const second = ({ other }: Pair) => ({ kind: 'redis', url: other.url, restarted: '0s' })
@@ -223,7 +209,6 @@ corpus<Pair>({
     await linked(other)
     return { one, other }
   },
-  stop: stopPair,
   rows: [
     {
       fault: 'healthy: a replica that refuses writes',
@@ -242,7 +227,7 @@ corpus<Pair>({
         asks: ({ one, other }) => `${other.cli('SET', 'key', '1')}, at the primary: "${one.cli('GET', 'key')}"`,
         gets: /^OK, at the primary: ""$/,
       },
-      ...fromStandard({ state: 'warning', check: 'read-only', says: /accepts writes.*replica-read-only/ }),
+      ...fromStandard(warns('read-only', /accepts writes.*replica-read-only/)),
     },
     {
       fault: 'the replica accepts writes, and a replica is expected',
@@ -251,7 +236,7 @@ corpus<Pair>({
         other.cli('CONFIG', 'SET', 'replica-read-only', 'no')
         return () => void other.cli('CONFIG', 'SET', 'replica-read-only', 'yes')
       },
-      ...fromStandard({ state: 'warning', check: 'read-only', says: /accepts writes.*replica-read-only/ }),
+      ...fromStandard(warns('read-only', /accepts writes.*replica-read-only/)),
     },
   ],
 })
@@ -270,7 +255,6 @@ corpus<Pair>({
     await linked(one)
     return { one, other }
   },
-  stop: stopPair,
   rows: [
     {
       fault: 'healthy: an active replica where a primary is expected',
@@ -287,7 +271,7 @@ corpus<Pair>({
         return undefined
       },
       client: { asks: ({ other }) => other.cli('SET', 'key', '1'), gets: /^OK$/ },
-      ...fromStandard({ state: 'unhealthy', check: 'replica link', fault: 'data', says: /is down/ }),
+      ...fromStandard(fails('replica link', 'data', /is down/)),
     },
   ],
 })

@@ -7,7 +7,7 @@ import { type Sentinel, sentinelMissing, startSentinel, startSentinelGroup } fro
 import { findProgram, freePort } from '../support/servers/server.ts'
 import { memory } from '../support/store/readings.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const password = 'a long password'
 const env = { REDIS: password, WRONG: 'another password' }
@@ -65,25 +65,22 @@ async function rejectConnections({ primary }: Pair): Promise<void> {
 }
 
 const rows: readonly Row<Pair>[] = [
-  { fault: 'a healthy primary', env, monitor: monitor({ allowWrites: true }), expected: { state: 'healthy' } },
-  { fault: 'a healthy replica', env, monitor: replicaMonitor({ role: 'replica' }), expected: { state: 'healthy' } },
+  { fault: 'a healthy primary', monitor: monitor({ allowWrites: true }), expected: { state: 'healthy' } },
+  { fault: 'a healthy replica', monitor: replicaMonitor({ role: 'replica' }), expected: { state: 'healthy' } },
   {
     fault: 'the password was changed',
-    env,
     monitor: monitor({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /WRONGPASS|password|refused/ },
+    expected: fails('connect', 'auth', /WRONGPASS|password|refused/),
   },
   {
     fault: 'the account has no permission for INFO',
-    env,
     monitor: limited({}),
     plant: account('+ping'),
-    expected: { state: 'not checked', check: 'info', says: /permission .*, which ACL SETUSER limited \+info grants/ },
+    expected: notChecked('info', /permission .*, which ACL SETUSER limited \+info grants/),
     before: 'warning, exit code 0',
   },
   {
     fault: 'the account may not read the configuration',
-    env,
     monitor: limited({}),
     plant: async (pair) => {
       const cures = [
@@ -94,44 +91,39 @@ const rows: readonly Row<Pair>[] = [
         for (const cure of cures) cure()
       }
     },
-    expected: { state: 'warning', check: 'min replicas', says: /1 healthy replica, but this account may not read/ },
+    expected: warns('min replicas', /1 healthy replica, but this account may not read/),
   },
   {
     fault: 'the account has no permission for a queue that svc.yaml names',
-    env,
     monitor: limited({ queues: [{ key: 'jobs' }] }),
     plant: account('+ping', '+info', '+config|get'),
-    expected: { state: 'not checked', check: 'queue', says: /which ACL SETUSER limited \+type grants/ },
+    expected: notChecked('queue', /which ACL SETUSER limited \+type grants/),
     before: 'warning, exit code 0',
   },
   {
     fault: 'memory is full',
-    env,
     monitor: monitor(),
     plant: async ({ primary }) => {
       primary.cli('CONFIG', 'SET', 'maxmemory', '1')
       return () => void primary.cli('CONFIG', 'SET', 'maxmemory', '0')
     },
-    expected: { state: 'unhealthy', check: 'memory', fault: 'threshold', says: /\(noeviction\): .* fail 95 %\)$/ },
+    expected: fails('memory', 'threshold', /\(noeviction\): .* fail 95 %\)$/),
   },
   {
     fault: 'nearly all client connections are in use',
-    env,
     monitor: monitor({ clients: { warn: '1%', limit: '2%' } }),
     plant: configured({ maxclients: '1000' }, { maxclients: '20' }),
-    expected: { state: 'unhealthy', check: 'clients', fault: 'threshold', says: /of 20/ },
+    expected: fails('clients', 'threshold', /of 20/),
   },
   {
     fault: 'too few replicas for writes',
-    env,
     monitor: monitor(),
     plant: configured({ 'min-replicas-to-write': '0' }, { 'min-replicas-to-write': '3' }),
-    expected: { state: 'unhealthy', check: 'min replicas', fault: 'data', says: /\(fail below 3\): .* refuses writes/ },
+    expected: fails('min replicas', 'data', /\(fail below 3\): .* refuses writes/),
     before: 'ok without allowWrites',
   },
   {
     fault: 'the replica has lost its primary',
-    env,
     monitor: replicaMonitor({ role: 'replica' }),
     plant: async ({ primary, replica }) => {
       replica.cli('REPLICAOF', '127.0.0.1', String(await freePort()))
@@ -140,17 +132,15 @@ const rows: readonly Row<Pair>[] = [
         await linkUp(replica)
       }
     },
-    expected: { state: 'unhealthy', check: 'replica link', fault: 'data', says: /is down.*: its data is out of date$/ },
+    expected: fails('replica link', 'data', /is down.*: its data is out of date$/),
   },
   {
     fault: 'a replica where a primary is expected',
-    env,
     monitor: replicaMonitor({ role: 'primary' }),
-    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /expected a primary/ },
+    expected: fails('role', 'data', /expected a primary/),
   },
   {
     fault: 'the last save failed',
-    env,
     monitor: monitor(),
     plant: async ({ primary }) => {
       primary.cli('CONFIG', 'SET', 'dbfilename', 'missing')
@@ -167,41 +157,37 @@ const rows: readonly Row<Pair>[] = [
         primary.cli('SAVE')
       }
     },
-    expected: { state: 'unhealthy', check: 'persistence', fault: 'data', says: /^the last save to disk failed, \d+ / },
+    expected: fails('persistence', 'data', /^the last save to disk failed, \d+ /),
   },
   {
     fault: 'a queue has too many items',
-    env,
     monitor: monitor({ queues: [{ key: 'jobs', length: { warn: 2, limit: 4 } }] }),
     plant: async ({ primary }) => {
       primary.cli('RPUSH', 'jobs', 'a', 'b', 'c', 'd', 'e')
       return () => void primary.cli('DEL', 'jobs')
     },
-    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /^list "jobs", items waiting: 5/ },
+    expected: fails('queue', 'threshold', /^list "jobs", items waiting: 5/),
   },
   {
     fault: 'an item waits in a queue for too long',
-    env,
     monitor: monitor({ queues: [{ key: 'jobs', length: { warn: 100 }, time: '$.at', age: { limit: '10m' } }] }),
     plant: async ({ primary }) => {
       primary.cli('RPUSH', 'jobs', JSON.stringify({ at: new Date(Date.now() - 3_600_000).toISOString() }))
       return () => void primary.cli('DEL', 'jobs')
     },
-    expected: { state: 'unhealthy', check: 'oldest item', fault: 'threshold', says: /oldest item has waited 1 h/ },
+    expected: fails('oldest item', 'threshold', /oldest item has waited 1 h/),
   },
   {
     fault: 'connections are being rejected',
-    env,
     monitor: monitor(),
     plant: async (pair) => {
       await rejectConnections(pair)
       return undefined
     },
-    expected: { state: 'warning', check: 'rejected', says: /connections of \d+ rejected in the last/ },
+    expected: warns('rejected', /connections of \d+ rejected in the last/),
   },
   {
     fault: 'connections were rejected before the last run',
-    env,
     monitor: monitor(),
     history: earlier,
     plant: async (pair) => {
@@ -214,7 +200,6 @@ const rows: readonly Row<Pair>[] = [
   },
   {
     fault: 'changes have not been saved for long',
-    env,
     monitor: monitor({ lastSave: { limit: '500ms' } }),
     plant: async ({ primary }) => {
       primary.cli('SAVE')
@@ -222,16 +207,10 @@ const rows: readonly Row<Pair>[] = [
       await wait(1_600)
       return () => void primary.cli('DEL', 'unsaved')
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'last save',
-      fault: 'threshold',
-      says: /^1 unsaved change, the last save was/,
-    },
+    expected: fails('last save', 'threshold', /^1 unsaved change, the last save was/),
   },
   {
     fault: 'many clients are blocked',
-    env,
     monitor: monitor({ blocked: { limit: 1 } }),
     plant: async ({ primary }) => {
       const ends = [1, 2].map(() => primary.cliAside('BLPOP', 'nothing', '0'))
@@ -240,11 +219,10 @@ const rows: readonly Row<Pair>[] = [
         for (const end of ends) end()
       }
     },
-    expected: { state: 'unhealthy', check: 'blocked', fault: 'threshold', says: /^blocked clients: 2/ },
+    expected: fails('blocked', 'threshold', /^blocked clients: 2/),
   },
   {
     fault: 'a script blocks the server',
-    env,
     monitor: monitor({ timeout: '5s' }),
     plant: async ({ primary }) => {
       primary.cli('CONFIG', 'SET', 'busy-reply-threshold', '100')
@@ -256,28 +234,21 @@ const rows: readonly Row<Pair>[] = [
         await until(() => primary.cli('PING') === 'PONG')
       }
     },
-    expected: { state: 'unhealthy', check: 'ping', fault: 'data', says: /is busy with a script/ },
+    expected: fails('ping', 'data', /is busy with a script/),
   },
   {
     fault: 'the server is frozen',
-    env,
     monitor: monitor({ timeout: '2s' }),
     plant: async ({ primary }) => {
       primary.freeze()
       return primary.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'connect',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('connect', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: () => ({ kind: 'redis', url: 'redis://127.0.0.1:1' }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
   },
 ]
 
@@ -296,6 +267,7 @@ const version = (): string =>
 
 corpus<Pair>({
   server: redisMissing === undefined ? `Redis ${version()}` : 'Redis',
+  env,
   missing: redisMissing,
   start: async () => {
     const settings = ['--requirepass', password, '--masterauth', password, '--enable-protected-configs', 'yes']
@@ -306,10 +278,6 @@ corpus<Pair>({
     })
     await linkUp(replica)
     return { primary, replica }
-  },
-  stop: async ({ primary, replica }) => {
-    await replica.remove()
-    await primary.remove()
   },
   rows,
 })
@@ -325,14 +293,9 @@ const says = (one: Sentinel, command: string, text: string): Promise<void> =>
   until(() => one.cli('SENTINEL', command, ...(command === 'MASTERS' ? [] : ['orders'])).includes(text))
 
 const sentinelRows: readonly Row<SentinelGroup>[] = [
-  {
-    fault: 'a healthy Sentinel',
-    monitor: sentinel({ replicas: 1 }),
-    expected: { state: 'healthy' },
-  },
+  { fault: 'a healthy Sentinel', monitor: sentinel({ replicas: 1 }), expected: { state: 'healthy' } },
   {
     fault: 'the account may not list the primaries of a Sentinel',
-    env,
     monitor: ({ sentinels: [first] }) => ({
       kind: 'redis',
       url: first.url.replace('//', '//limited@'),
@@ -342,7 +305,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
       first.cli('ACL', 'SETUSER', 'limited', 'on', `>${password}`, '+ping', '+info')
       return () => void first.cli('ACL', 'DELUSER', 'limited')
     },
-    expected: { state: 'not checked', check: 'sentinel masters', says: /sentinel\|masters/ },
+    expected: notChecked('sentinel masters', /sentinel\|masters/),
   },
   {
     fault: 'the quorum is lost',
@@ -355,12 +318,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
         await until(() => !noQuorum(first))
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'sentinel quorum',
-      fault: 'data',
-      says: /^orders: too few Sentinels can be reached: no failover is possible/,
-    },
+    expected: fails('sentinel quorum', 'data', /^orders: too few Sentinels can be reached: no failover is possible/),
   },
   {
     fault: 'the only replica is down',
@@ -373,22 +331,17 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
         await until(() => !first.cli('SENTINEL', 'REPLICAS', 'orders').includes('s_down'))
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'sentinel replicas',
-      fault: 'data',
-      says: /^orders: 0 of 1 replica can take over/,
-    },
+    expected: fails('sentinel replicas', 'data', /^orders: 0 of 1 replica can take over/),
   },
   {
     fault: 'too few replicas for a failover',
     monitor: sentinel({ replicas: 2 }),
-    expected: { state: 'unhealthy', check: 'sentinel replicas', fault: 'data', says: /^orders: 1 of 1 / },
+    expected: fails('sentinel replicas', 'data', /^orders: 1 of 1 /),
   },
   {
     fault: 'the Sentinel monitors no primary',
     monitor: ({ idle }) => ({ kind: 'redis', url: idle.url }),
-    expected: { state: 'unhealthy', check: 'sentinel master', fault: 'data', says: /^this Sentinel monitors no/ },
+    expected: fails('sentinel master', 'data', /^this Sentinel monitors no/),
   },
   {
     fault: 'the primary is down',
@@ -403,12 +356,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
         await until(() => !first.cli('SENTINEL', 'MASTERS').includes('s_down'))
       }
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'sentinel master',
-      fault: 'data',
-      says: /^(orders .* is down|this Sentinel does not reach orders)/,
-    },
+    expected: fails('sentinel master', 'data', /^(orders .* is down|this Sentinel does not reach orders)/),
   },
   {
     fault: 'the Sentinel is frozen',
@@ -417,12 +365,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
       first.freeze()
       return first.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'ping',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('ping', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
   },
   // The last row: this mode lasts for 30 s.
   {
@@ -435,7 +378,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
       await until(() => first.cli('INFO', 'sentinel').includes('sentinel_tilt:1'))
       return undefined
     },
-    expected: { state: 'warning', check: 'sentinel master', says: /is in TILT mode/ },
+    expected: warns('sentinel master', /is in TILT mode/),
   },
 ]
 
@@ -454,6 +397,7 @@ for (const [name, program, missing] of [
 ] as const) {
   corpus<SentinelGroup>({
     server: name,
+    env,
     missing: missing ?? redisMissing ?? sentinelMissing,
     start: async () => {
       const group = await startSentinelGroup(program)

@@ -9,20 +9,40 @@ import type { PeerProgram } from './peers.ts'
 export type State = 'healthy' | 'warning' | 'not checked' | 'unhealthy'
 
 /** The results that svc must report, and those that it must not. */
-export type Expected =
-  | { readonly state: 'healthy' }
-  | {
-      readonly state: Exclude<State, 'healthy'>
-      /** The result that names the cause. It must be the first one that is not ok. */
-      readonly check: string
-      /** Another result that may name it instead, where the timing of the server decides which check meets the fault. */
-      readonly orCheck?: string
-      readonly fault?: FaultClass
-      /** The cause, in the first line. */
-      readonly says: RegExp
-      /** A wrong cause, in any line. */
-      readonly never?: RegExp
-    }
+export type Expected = { readonly state: 'healthy' } | Unwell
+type Unwell = {
+  readonly state: Exclude<State, 'healthy'>
+  /** The result that names the cause. It must be the first one that is not ok. */
+  readonly check: string
+  /** Another result that may name it instead, where the timing of the server decides which check meets the fault. */
+  readonly orCheck?: string
+  readonly fault?: FaultClass
+  /** The cause, in the first line. */
+  readonly says: RegExp
+  /** A wrong cause, in any line. */
+  readonly never?: RegExp
+}
+
+type More = Pick<Unwell, 'orCheck' | 'never'>
+export const fails = (check: string, fault: FaultClass | 'any', says: RegExp, more: More = {}): Unwell => ({
+  state: 'unhealthy',
+  check,
+  ...(fault !== 'any' && { fault }),
+  says,
+  ...more,
+})
+export const warns = (check: string, says: RegExp, more: More = {}): Unwell => ({
+  state: 'warning',
+  check,
+  says,
+  ...more,
+})
+export const notChecked = (check: string, says: RegExp, more: More = {}): Unwell => ({
+  state: 'not checked',
+  check,
+  says,
+  ...more,
+})
 
 /**
  * How the first run of a blind row ended, before svc or the row was changed. `wrong expectation`: the row was mistaken, and

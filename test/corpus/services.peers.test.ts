@@ -8,7 +8,7 @@ import { findProgram, freePort, remove } from '../support/servers/server.ts'
 import { type Sshd, sshdMissing, startSshd } from '../support/servers/sshd.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 type Listener = { readonly port: number; readonly daemon: Daemon }
 type Services = {
@@ -105,35 +105,30 @@ corpus<Services>({
         tcp(document.port, {
           measure: [{ name: 'jobs', path: '/Status/Jobs', value: '.', atMost: { warn: 1, limit: 2 } }],
         }),
-      expected: { state: 'unhealthy', check: 'measure', fault: 'threshold', says: /jobs.* 3/ },
+      expected: fails('measure', 'threshold', /jobs.* 3/),
     },
     {
       fault: 'nothing listens on the port',
       monitor: () => tcp(1, redisPing),
-      expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /127\.0\.0\.1:1 .*refused/ },
+      expected: fails('connect', 'refused', /127\.0\.0\.1:1 .*refused/),
       peers: () => askTcp(1),
     },
     {
       fault: 'the server closes each connection at once',
       monitor: ({ closing }) => tcp(closing.port, redisPing),
-      expected: { state: 'unhealthy', check: 'answer', fault: 'protocol', says: /closed the connection|reset/ },
+      expected: fails('answer', 'protocol', /closed the connection|reset/),
       peers: ({ closing }) => askTcp(closing.port, '[+]PONG'),
     },
     {
       fault: 'the server accepts and sends nothing',
       monitor: ({ silent }) => tcp(silent.port, { ...redisPing, timeout: '2s' }),
-      expected: {
-        state: 'unhealthy',
-        check: 'answer',
-        fault: 'timeout',
-        says: /accepted the connection but sent nothing/,
-      },
+      expected: fails('answer', 'timeout', /accepted the connection but sent nothing/),
       peers: ({ silent }) => askTcp(silent.port, '[+]PONG'),
     },
     {
       fault: 'another service has the port',
       monitor: ({ ssh }) => tcp(ssh.port, { ...redisPing, timeout: '2s' }),
-      expected: { state: 'unhealthy', check: 'answer', says: /SSH-2\.0-OpenSSH/ },
+      expected: fails('answer', 'any', /SSH-2\.0-OpenSSH/),
       peers: ({ ssh }) => askTcp(ssh.port, '[+]PONG'),
     },
   ],
@@ -158,7 +153,6 @@ corpus<MountNamespace>({
     await space.shell('ip link set lo up')
     return space
   },
-  stop: (space) => space.remove(),
   mounts: (space) => space,
   rows: [
     { fault: 'healthy', monitor: ping(), expected: { state: 'healthy' }, peers: askPing() },
@@ -169,13 +163,13 @@ corpus<MountNamespace>({
         await shell('echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all')
         return async () => void (await shell('echo 0 > /proc/sys/net/ipv4/icmp_echo_ignore_all'))
       },
-      expected: { state: 'unhealthy', check: 'loss', fault: 'timeout', says: /answered none of 2 packets/ },
+      expected: fails('loss', 'timeout', /answered none of 2 packets/),
       peers: askPing(),
     },
     {
       fault: 'there is no route to the host',
       monitor: ping({ host: '192.0.2.1' }),
-      expected: { state: 'unhealthy', check: 'loss', says: /unreachable/i },
+      expected: fails('loss', 'any', /unreachable/i),
       peers: askPing('192.0.2.1'),
     },
   ],
@@ -208,36 +202,36 @@ const execRows: readonly Row<Programs>[] = [
   {
     fault: 'the process of check_procs does not run',
     monitor: plugin('check_procs', '-c', '1:1', '-a', worker),
-    expected: { state: 'unhealthy', check: 'result', fault: 'threshold', says: /PROCS CRITICAL: 0 processes/ },
+    expected: fails('result', 'threshold', /PROCS CRITICAL: 0 processes/),
     peers: () => [{ program: 'check_procs', args: ['-c', '1:1', '-a', worker] }],
   },
   {
     fault: 'check_procs warns',
     monitor: plugin('check_procs', '-w', '1', '-c', '3', '-a', worker),
     plant: ({ program }) => sleeping(program, 2),
-    expected: { state: 'warning', check: 'result', says: /PROCS WARNING: 2 processes/ },
+    expected: warns('result', /PROCS WARNING: 2 processes/),
     peers: () => [{ program: 'check_procs', args: ['-w', '1', '-c', '3', '-a', worker] }],
   },
   {
     fault: 'check_disk is asked about a folder that is missing',
     monitor: plugin('check_disk', '-w', '10%', '-c', '5%', '-p', '/missing'),
-    expected: { state: 'unhealthy', check: 'result', says: /\/missing.*(not accessible|does not exist)/ },
+    expected: fails('result', 'any', /\/missing.*(not accessible|does not exist)/),
     peers: () => [{ program: 'check_disk', args: ['-w', '10%', '-c', '5%', '-p', '/missing'] }],
   },
   {
     fault: 'the plug-in does not know an argument',
     monitor: plugin('check_procs', '--no-such-option'),
-    expected: { state: 'unhealthy', check: 'result', fault: 'data', says: /^unknown: .*(option|[Uu]sage)/ },
+    expected: fails('result', 'data', /^unknown: .*(option|[Uu]sage)/),
   },
   {
     fault: 'the plug-in is not installed',
     monitor: plugin('check_nothing'),
-    expected: { state: 'unhealthy', check: 'result', fault: 'data', says: /check_nothing does not exist/ },
+    expected: fails('result', 'data', /check_nothing does not exist/),
   },
   {
     fault: 'the program is in a folder that is not allowed',
     monitor: () => ({ kind: 'exec', command: '/usr/bin/id' }),
-    expected: { state: 'unhealthy', check: 'result', fault: 'data', says: /\/usr\/bin\/id is in no folder/ },
+    expected: fails('result', 'data', /\/usr\/bin\/id is in no folder/),
   },
 ]
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fillDisk } from '../support/faults/full-disk.ts'
 import { type Sshd, sshdMissing, startSshd } from '../support/servers/sshd.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, type Row } from './row.ts'
 
 type Servers = {
   readonly open: Sshd
@@ -31,33 +31,28 @@ const monitor =
 const rows: readonly Row<Servers>[] = [
   {
     fault: 'healthy',
-    env,
     monitor: (servers) => monitor({ allowWrites: true, probeFolder: servers.open.files })(servers),
     expected: { state: 'healthy' },
     peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
   },
   {
     fault: 'the account accepts another key only',
-    env,
     monitor: monitor({ privateKey: { env: 'STRANGER' } }),
-    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused .* by publickey$/ },
+    expected: fails('sign-in', 'auth', /refused .* by publickey$/),
     peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
   },
   {
     fault: 'the host key has changed',
-    env,
     monitor: monitor({ hostKey: ['SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'] }),
-    expected: { state: 'unhealthy', check: 'host key', fault: 'tls', says: /SHA256:.*not in hostKey/ },
+    expected: fails('host key', 'tls', /SHA256:.*not in hostKey/),
   },
   {
     fault: 'the drop folder is missing',
-    env,
     monitor: (servers) => monitor({ folder: join(servers.open.files, 'missing') })(servers),
-    expected: { state: 'unhealthy', check: 'oldest file', fault: 'data', says: /refused opening .*: "No such file/ },
+    expected: fails('oldest file', 'data', /refused opening .*: "No such file/),
   },
   {
     fault: 'a file waits for two hours',
-    env,
     monitor: (servers) => monitor({ folder: join(servers.open.files, 'drop') })(servers),
     plant: async ({ open }) => {
       const folder = join(open.files, 'drop')
@@ -68,11 +63,10 @@ const rows: readonly Row<Servers>[] = [
       utimesSync(file, before, before)
       return () => rmSync(folder, { recursive: true })
     },
-    expected: { state: 'unhealthy', check: 'oldest file', fault: 'threshold', says: /order\.xml.*2 h|2 h.*order\.xml/ },
+    expected: fails('oldest file', 'threshold', /order\.xml.*2 h|2 h.*order\.xml/),
   },
   {
     fault: 'only a hidden file is in the drop folder',
-    env,
     monitor: (servers) => monitor({ folder: join(servers.open.files, 'hidden') })(servers),
     plant: async ({ open }) => {
       const folder = join(open.files, 'hidden')
@@ -88,34 +82,25 @@ const rows: readonly Row<Servers>[] = [
   },
   {
     fault: 'the probe folder cannot be written',
-    env,
     monitor: (servers) => monitor({ allowWrites: true, probeFolder: '/proc' })(servers),
-    expected: { state: 'unhealthy', check: 'round trip', says: /denied|Failure|No such/i },
+    expected: fails('round trip', 'any', /denied|Failure|No such/i),
   },
   {
     fault: 'the server accepts no more connections (MaxStartups)',
-    env,
     monitor: monitor({}, 'full'),
     plant: async ({ full }) => {
       const socket: Socket = connect(full.port, '127.0.0.1')
       await new Promise((resolve) => socket.once('data', resolve))
       return () => void socket.destroy()
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'banner',
-      fault: 'refused',
-      says: /it sent "Exceeded MaxStartups"/,
-      never: /not SSH|not an SSH/,
-    },
+    expected: fails('banner', 'refused', /it sent "Exceeded MaxStartups"/, { never: /not SSH|not an SSH/ }),
     before: 'not an SSH server',
     peers: ({ full }) => [{ program: 'check_ssh', args: ['-t', '3', '-p', String(full.port), '127.0.0.1'] }],
   },
   {
     fault: 'nothing listens on the port',
-    env,
     monitor: monitor({ port: 1 }),
-    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+    expected: fails('banner', 'refused', /refused/),
     peers: () => [{ program: 'check_ssh', args: ['-p', '1', '127.0.0.1'] }],
   },
 ]
@@ -125,6 +110,7 @@ const version = (): string =>
 
 corpus<Servers>({
   server: sshdMissing === undefined ? `OpenSSH ${version()}` : 'OpenSSH',
+  env,
   missing: sshdMissing,
   start: async () => {
     const open = await startSshd()
@@ -133,36 +119,26 @@ corpus<Servers>({
     chmodSync(open.files, 0o700)
     return { open, full, env }
   },
-  stop: async ({ open, full }) => {
-    await open.remove()
-    await full.remove()
-  },
   rows,
 })
 
 const onDisk = ({ open }: Servers) => ({ allowWrites: true, probeFolder: open.files })
 corpus<Servers>({
   server: `OpenSSH on a disk that can be filled`,
+  env,
   missing: sshdMissing ?? (process.getuid?.() === 0 ? undefined : 'mounting needs root'),
   start: async () => {
     const open = await startSshd()
     Object.assign(env, { KEY: open.privateKey })
     return { open, full: open, env }
   },
-  stop: ({ open }) => open.remove(),
   rows: [
-    {
-      fault: 'healthy',
-      env,
-      monitor: (servers) => monitor(onDisk(servers))(servers),
-      expected: { state: 'healthy' },
-    },
+    { fault: 'healthy', monitor: (servers) => monitor(onDisk(servers))(servers), expected: { state: 'healthy' } },
     {
       fault: 'the disk is full',
-      env,
       monitor: (servers) => monitor(onDisk(servers))(servers),
       plant: async ({ open }) => fillDisk(open.files).free,
-      expected: { state: 'unhealthy', check: 'round trip', fault: 'data', says: /disk|quota/ },
+      expected: fails('round trip', 'data', /disk|quota/),
       before: 'Failure',
       peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
     },

@@ -3,7 +3,7 @@ import { answers, GiB, hello, member, now, set } from '../support/simulated/mong
 import { clockAt, answers as sqlAnswers } from '../support/simulated/sqlserver.ts'
 import { type TdsAnswer, type TdsPeer, tdsPeer } from '../support/simulated/tds.ts'
 import { corpus } from './corpus.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 // Neither product can be had here. Their names say that they are simulated, and the page counts their rows apart.
 const password = 'correct horse'
@@ -44,87 +44,77 @@ const primary = member('db1:27017', 1, 'PRIMARY', { self: true })
 const mongoRows: readonly Row<Mongo>[] = [
   {
     fault: 'a healthy primary',
-    env,
     monitor: mongo({ allowWrites: true, role: 'primary', replicaSet: 'rs0' }),
     expected: { state: 'healthy' },
   },
   {
     fault: 'the password was changed',
-    env,
     monitor: mongo({ password: { env: 'WRONG' } }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /"monitor"/ },
+    expected: fails('connect', 'auth', /"monitor"/),
   },
   {
     fault: 'a secondary where the primary is expected',
-    env,
     monitor: mongo({ role: 'primary' }),
     plant: node({ hello: hello.secondary }),
-    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /secondary/ },
+    expected: fails('role', 'data', /secondary/),
   },
   {
     fault: 'a member of the set does not answer',
-    env,
     monitor: mongo(),
     plant: members(primary, member('db2:27017', 8, '(not reachable/healthy)', { health: 0 })),
-    expected: { state: 'unhealthy', check: 'members', says: /db2:27017/ },
+    expected: fails('members', 'any', /db2:27017/),
   },
   {
     fault: 'nearly all connections are in use',
-    env,
     monitor: mongo(),
     plant: status({ connections: { current: 790, available: 10 } }),
-    expected: { state: 'unhealthy', check: 'connections', fault: 'threshold', says: /790 of 800/ },
+    expected: fails('connections', 'threshold', /790 of 800/),
   },
   {
     fault: 'a secondary is behind by a minute',
-    env,
     monitor: mongo(),
     plant: members(primary, member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 61_000) })),
-    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /db2:27017.*1 min/ },
+    expected: fails('replication lag', 'threshold', /db2:27017.*1 min/),
   },
   {
     fault: 'many operations wait for a lock',
-    env,
     monitor: mongo(),
     plant: status({ globalLock: { currentQueue: { total: 50, readers: 20, writers: 30 } } }),
-    expected: { state: 'unhealthy', check: 'queues', fault: 'threshold', says: /\b50\b/ },
+    expected: fails('queues', 'threshold', /\b50\b/),
   },
   {
     fault: 'the cache is full',
-    env,
     monitor: mongo(),
     plant: cacheOf(9.8 * GiB, GiB / 2),
-    expected: { state: 'warning', check: 'cache', says: /98 %/ },
+    expected: warns('cache', /98 %/),
   },
   {
     fault: 'too much of the cache waits to be written',
-    env,
     monitor: mongo(),
     plant: cacheOf(8 * GiB, 3 * GiB),
-    expected: { state: 'warning', check: 'cache dirty', says: /30 %/ },
+    expected: warns('cache dirty', /30 %/),
   },
   {
     fault: 'the clock is a minute behind',
-    env,
     monitor: mongo(),
     plant: node({ hello: { ...hello.primary, localTime: new Date(Date.now() - 60_000) } }),
-    expected: { state: 'unhealthy', check: 'clock', fault: 'threshold', says: /min|behind/ },
+    expected: fails('clock', 'threshold', /min|behind/),
   },
   {
     fault: 'no majority acknowledges a write',
-    env,
     monitor: mongo({ allowWrites: true }),
     plant: node({
       answer: answers({
         insert: { n: 1, ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
       }),
     }),
-    expected: { state: 'unhealthy', check: 'write concern', says: /majority|timed out/ },
+    expected: fails('write concern', 'any', /majority|timed out/),
   },
 ]
 
 corpus<Mongo>({
   server: 'MongoDB (simulated)',
+  env,
   missing: undefined,
   start: async () => {
     const server = { state: soundNode } as { peer: MongoPeer; state: MongoPeerOptions }
@@ -137,7 +127,6 @@ corpus<Mongo>({
     })
     return server
   },
-  stop: ({ peer }) => peer[Symbol.asyncDispose](),
   rows: mongoRows,
 })
 
@@ -176,32 +165,28 @@ const waitingJobs = { queries: [{ name: 'waiting jobs', sql: 'SELECT count(*) FR
 const sqlserverRows: readonly Row<Sqlserver>[] = [
   {
     fault: 'healthy, with a write and a query',
-    env,
     monitor: sqlserver({ allowWrites: true, ...waitingJobs }),
     plant: answering({ ...writable, 'FROM jobs': { rows: [{ x: 2 }] } }),
     expected: { state: 'healthy' },
   },
   {
     fault: 'the filegroup is full, and svc may write',
-    env,
     monitor: sqlserver({ allowWrites: true }),
     plant: answering({
       ...writable,
       'INSERT INTO': { error: { number: 1_105, message: "Could not allocate space in filegroup 'PRIMARY'." } },
     }),
-    expected: { state: 'unhealthy', check: 'write', fault: 'data', says: /filegroup|space/ },
+    expected: fails('write', 'data', /filegroup|space/),
   },
   {
     fault: 'a query of the operator finds too much',
-    env,
     monitor: sqlserver(waitingJobs),
     plant: answering({ 'FROM jobs': { rows: [{ x: 25 }] } }),
-    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+    expected: fails('queries', 'threshold', /^waiting jobs: 25/),
   },
-  { fault: 'healthy', env, monitor: sqlserver(), expected: { state: 'healthy' } },
+  { fault: 'healthy', monitor: sqlserver(), expected: { state: 'healthy' } },
   {
     fault: 'the login failed',
-    env,
     monitor: sqlserver(),
     plant: async (server) => {
       server.loginFails = true
@@ -209,32 +194,28 @@ const sqlserverRows: readonly Row<Sqlserver>[] = [
         server.loginFails = false
       })
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /"monitor"/ },
+    expected: fails('connect', 'auth', /"monitor"/),
   },
   {
     fault: 'a database is suspect',
-    env,
     monitor: sqlserver(),
     plant: answering(rowsOf('state_desc AS state FROM sys.databases', { may: 1, name: 'orders', state: 'SUSPECT' })),
-    expected: { state: 'unhealthy', check: 'databases', fault: 'data', says: /orders is SUSPECT/ },
+    expected: fails('databases', 'data', /orders is SUSPECT/),
   },
   {
     fault: 'nearly all connections are in use',
-    env,
     monitor: sqlserver(),
     plant: answering(rowsOf('sys.dm_exec_sessions', { may: 1, used: 98, configured: 100, most: 32_767 })),
-    expected: { state: 'unhealthy', check: 'sessions', fault: 'threshold', says: /98 of 100/ },
+    expected: fails('sessions', 'threshold', /98 of 100/),
   },
   {
     fault: 'a log fills up, because no backup frees it',
-    env,
     monitor: sqlserver(),
     plant: answering(rowsOf('Percent Log Used', { name: 'orders', waits: 'LOG_BACKUP', used: 80 })),
-    expected: { state: 'warning', check: 'log reuse', says: /orders.*LOG_BACKUP|LOG_BACKUP.*orders/ },
+    expected: warns('log reuse', /orders.*LOG_BACKUP|LOG_BACKUP.*orders/),
   },
   {
     fault: 'the files of the database are full',
-    env,
     monitor: sqlserver(),
     plant: answering(
       rowsOf('SpaceUsed', {
@@ -247,11 +228,10 @@ const sqlserverRows: readonly Row<Sqlserver>[] = [
         free: 0,
       }),
     ),
-    expected: { state: 'unhealthy', check: 'data space', fault: 'threshold', says: /orders/ },
+    expected: fails('data space', 'threshold', /orders/),
   },
   {
     fault: 'the last full backup is five days old',
-    env,
     monitor: sqlserver(),
     plant: answering(
       rowsOf('msdb.dbo.backupset', {
@@ -263,11 +243,10 @@ const sqlserverRows: readonly Row<Sqlserver>[] = [
         logAge: null,
       }),
     ),
-    expected: { state: 'unhealthy', check: 'full backup', fault: 'threshold', says: /orders.*5 d/ },
+    expected: fails('full backup', 'threshold', /orders.*5 d/),
   },
   {
     fault: 'no log backup for two hours',
-    env,
     monitor: sqlserver(),
     plant: answering(
       rowsOf('msdb.dbo.backupset', {
@@ -279,42 +258,39 @@ const sqlserverRows: readonly Row<Sqlserver>[] = [
         logAge: 120,
       }),
     ),
-    expected: { state: 'unhealthy', check: 'log backup', fault: 'threshold', says: /orders.*2 h/ },
+    expected: fails('log backup', 'threshold', /orders.*2 h/),
   },
   {
     fault: 'an Agent job has failed',
-    env,
     monitor: sqlserver(),
     plant: answering(rowsOf('msdb.dbo.sysjobs', { name: 'nightly', enabled: 1, failed: 1 })),
-    expected: { state: 'warning', check: 'failed jobs', says: /nightly/ },
+    expected: warns('failed jobs', /nightly/),
   },
   {
     fault: 'CHECKDB has not run for a month',
-    env,
     monitor: sqlserver(),
     plant: answering(rowsOf('LastGoodCheckDbTime', { name: 'orders', made: 900_000, age: 43_200, known: 1 })),
-    expected: { state: 'warning', check: 'checkdb', says: /orders.*30 d/ },
+    expected: warns('checkdb', /orders.*30 d/),
   },
   {
     fault: 'an availability group is not healthy',
-    env,
     monitor: sqlserver(),
     plant: answering(
       rowsOf('r.role_desc AS role', { name: 'ag1', holder: 'DB01', role: 'PRIMARY', health: 'NOT_HEALTHY' }),
     ),
-    expected: { state: 'unhealthy', check: 'availability group', fault: 'data', says: /ag1/ },
+    expected: fails('availability group', 'data', /ag1/),
   },
   {
     fault: 'the clock is a minute behind',
-    env,
     monitor: sqlserver(),
     plant: answering({ 'SYSUTCDATETIME()': { rows: clockAt(-60_000) } }),
-    expected: { state: 'unhealthy', check: 'clock', fault: 'threshold', says: /behind|min/ },
+    expected: fails('clock', 'threshold', /behind|min/),
   },
 ]
 
 corpus<Sqlserver>({
   server: 'SQL Server (simulated)',
+  env,
   missing: undefined,
   start: async () => {
     const server = { over: {}, loginFails: false } as { peer: TdsPeer; over: Answers; loginFails: boolean }
@@ -325,6 +301,5 @@ corpus<Sqlserver>({
     })
     return server
   },
-  stop: ({ peer }) => peer[Symbol.asyncDispose](),
   rows: sqlserverRows,
 })

@@ -19,7 +19,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { openStore } from '../../src/core/store/index.ts'
 import { mountMissing } from '../support/faults/mariadb-faults.ts'
 import { corpus } from './corpus.ts'
-import type { Cure, Row } from './row.ts'
+import { type Cure, fails, type Row } from './row.ts'
 
 /** Each fault gets a copy of its own. */
 type Fixture = { readonly folder: string; readonly sound: string; readonly path: string }
@@ -106,31 +106,31 @@ const rows: readonly Row<Fixture>[] = [
     fault: 'the file is missing',
     monitor: monitor(),
     ...damaged((path) => rmSync(path)),
-    expected: { state: 'unhealthy', check: 'open', fault: 'data', says: /does not exist$/ },
+    expected: fails('open', 'data', /does not exist$/),
   },
   {
     fault: 'the file is empty',
     monitor: monitor(),
     ...damaged((path) => truncateSync(path, 0)),
-    expected: { state: 'unhealthy', check: 'open', fault: 'data', says: /is empty \(0 bytes\)/ },
+    expected: fails('open', 'data', /is empty \(0 bytes\)/),
   },
   {
     fault: 'the file is not a database',
     monitor: monitor(),
     ...damaged((path) => writeFileSync(path, 'not a database '.repeat(500))),
-    expected: { state: 'unhealthy', check: 'open', fault: 'data', says: /is not a SQLite database/ },
+    expected: fails('open', 'data', /is not a SQLite database/),
   },
   {
     fault: 'the file was cut to half',
     monitor: monitor(),
     ...damaged((path) => truncateSync(path, 4_096)),
-    expected: { state: 'unhealthy', check: 'open', fault: 'data', says: /is damaged: its pages are inconsistent/ },
+    expected: fails('open', 'data', /is damaged: its pages are inconsistent/),
   },
   {
     fault: 'a corrupt page',
     monitor: monitor(),
     ...damaged((path) => overwrite(path, 5 * 4_096, 3_000)),
-    expected: { state: 'unhealthy', check: 'quick check', fault: 'data', says: /damaged/ },
+    expected: fails('quick check', 'data', /damaged/),
   },
   {
     fault: 'rows break their own rules',
@@ -138,26 +138,26 @@ const rows: readonly Row<Fixture>[] = [
     ...damaged((path) =>
       change(path, 'PRAGMA ignore_check_constraints = ON; CREATE TABLE a (x CHECK (x > 0)); INSERT INTO a VALUES (-1)'),
     ),
-    expected: { state: 'unhealthy', check: 'quick check', fault: 'data', says: /CHECK constraint failed in a/ },
+    expected: fails('quick check', 'data', /CHECK constraint failed in a/),
   },
   {
     fault: 'an index differs from its table',
     monitor: monitor(),
     ...damaged(changeBehindIndex),
-    expected: { state: 'unhealthy', check: 'quick check', fault: 'data', says: /row 3 missing from index by_name/ },
+    expected: fails('quick check', 'data', /row 3 missing from index by_name/),
     before: 'ok',
   },
   {
     fault: 'another process holds it locked',
     monitor: monitor(),
     plant: ({ path }) => lockWith(path, 'BEGIN EXCLUSIVE'),
-    expected: { state: 'unhealthy', check: 'open', fault: 'timeout', says: /is locked by another process/ },
+    expected: fails('open', 'timeout', /is locked by another process/),
   },
   {
     fault: 'another process never ends its write transaction',
     monitor: monitor(),
     plant: ({ path }) => lockWith(path, 'BEGIN IMMEDIATE'),
-    expected: { state: 'unhealthy', check: 'round trip', fault: 'timeout', says: /is locked by another process/ },
+    expected: fails('round trip', 'timeout', /is locked by another process/),
   },
   {
     fault: 'a process died in the middle of a write',
@@ -170,12 +170,7 @@ const rows: readonly Row<Fixture>[] = [
       await kill()
       return damaged(() => {}).plant(fixture)
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'open',
-      fault: 'data',
-      says: /has an unfinished write from a crashed process/,
-    },
+    expected: fails('open', 'data', /has an unfinished write from a crashed process/),
   },
   {
     fault: 'a reader keeps the write-ahead log from shrinking',
@@ -190,12 +185,12 @@ const rows: readonly Row<Fixture>[] = [
         await cure()
       }
     },
-    expected: { state: 'unhealthy', check: 'wal', fault: 'threshold', says: /^write-ahead log [\d.]+ MiB/ },
+    expected: fails('wal', 'threshold', /^write-ahead log [\d.]+ MiB/),
   },
   {
     fault: 'the schema is of another version',
     monitor: monitor({ schemaVersion: 8 }),
-    expected: { state: 'unhealthy', check: 'schema', fault: 'data', says: /^schema 7, expected 8/ },
+    expected: fails('schema', 'data', /^schema 7, expected 8/),
   },
   {
     fault: 'the backup is four days old',
@@ -208,12 +203,7 @@ const rows: readonly Row<Fixture>[] = [
       utimesSync(join(backups, 'songs-1.db'), old, old)
       return () => rmSync(backups, { recursive: true })
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'backup',
-      fault: 'threshold',
-      says: /newest backup songs-1\.db .*: age 4 d/,
-    },
+    expected: fails('backup', 'threshold', /newest backup songs-1\.db .*: age 4 d/),
   },
   {
     fault: 'the newest backup is empty',
@@ -224,12 +214,12 @@ const rows: readonly Row<Fixture>[] = [
       writeFileSync(join(backups, 'songs-2.db'), '')
       return () => rmSync(backups, { recursive: true })
     },
-    expected: { state: 'unhealthy', check: 'backup', fault: 'data', says: /songs-2\.db is empty \(0 bytes\)/ },
+    expected: fails('backup', 'data', /songs-2\.db is empty \(0 bytes\)/),
   },
   {
     fault: 'nearly no space is left on its disk',
     monitor: monitor({ diskFree: { limit: '100%' } }),
-    expected: { state: 'unhealthy', check: 'disk', fault: 'threshold', says: /of disk space free/ },
+    expected: fails('disk', 'threshold', /of disk space free/),
   },
   {
     fault: "others may read svc's own store",
@@ -238,12 +228,12 @@ const rows: readonly Row<Fixture>[] = [
       chmodSync(join(folder, 'store', 'svc.db'), 0o644)
       return () => chmodSync(join(folder, 'store', 'svc.db'), 0o600)
     },
-    expected: { state: 'unhealthy', check: 'open', fault: 'data', says: /is accessible to other accounts \(mode 0644/ },
+    expected: fails('open', 'data', /is accessible to other accounts \(mode 0644/),
   },
   {
     fault: 'a query of the operator finds too little',
     monitor: monitor({ queries: [{ name: 'songs', sql: 'SELECT count(*) FROM songs', atLeast: 1_000 }] }),
-    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^songs: 200/ },
+    expected: fails('queries', 'threshold', /^songs: 200/),
   },
 ]
 
@@ -292,7 +282,7 @@ corpus<Fixture>({
         mount('-o', 'remount,ro', join(folder, 'data'))
         return () => mount('-o', 'remount,rw', join(folder, 'data'))
       },
-      expected: { state: 'unhealthy', check: 'round trip', fault: 'data', says: /its file system is read-only/ },
+      expected: fails('round trip', 'data', /its file system is read-only/),
     },
     {
       fault: 'the disk is full',
@@ -309,7 +299,7 @@ corpus<Fixture>({
         }
         return () => rmSync(filler)
       },
-      expected: { state: 'unhealthy', check: 'disk', fault: 'threshold', says: /^0 B of disk space free: 0 %/ },
+      expected: fails('disk', 'threshold', /^0 B of disk space free: 0 %/),
     },
   ],
 })

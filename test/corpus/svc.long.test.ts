@@ -10,7 +10,7 @@ import { type Home, svcHome } from '../support/program/svc.ts'
 import { remove } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const done = async (home: Home, args: readonly string[]): Promise<string> => {
   const { code, stdout, stderr } = await home.svc(args)
@@ -62,29 +62,26 @@ const steps =
   })
 
 const rows: readonly Row<Server>[] = [
-  { fault: 'healthy, with a key', env, monitor: peer(), expected: { state: 'healthy' }, peers: askHealth() },
+  { fault: 'healthy, with a key', monitor: peer(), expected: { state: 'healthy' }, peers: askHealth() },
   {
     fault: 'a monitor of the server fails: the backup is missing',
-    env,
     monitor: peer({ type: 'Sql' }),
-    expected: { state: 'unhealthy', check: 'health', says: /failed there: file-age nightly/ },
+    expected: fails('health', 'any', /failed there: file-age nightly/),
     peers: askHealth('serve', 'Sql'),
   },
   {
     fault: 'a monitor of the server fails, asked by the kind http',
     blind: 'wrong expectation',
-    env,
     monitor: ({ serve }) => ({
       kind: 'http',
       url: `${serve.url}/healthcheck?ServerType=Sql&ExecutionMode=Standard&format=json`,
       health: true,
     }),
     // The status is that of a server that is not healthy; its document says why.
-    expected: { state: 'unhealthy', check: 'health', says: /reports Failure/ },
+    expected: fails('health', 'any', /reports Failure/),
   },
   {
     fault: 'healthy, asked by the kind http',
-    env,
     monitor: ({ serve }) => ({
       kind: 'http',
       url: `${serve.url}/healthcheck?ServerType=App&ExecutionMode=Standard&format=json`,
@@ -94,41 +91,37 @@ const rows: readonly Row<Server>[] = [
   },
   {
     fault: 'a monitor of the server warns: the backup is 30 minutes old',
-    env,
     monitor: peer({ type: 'Batch' }),
-    expected: { state: 'warning', check: 'health', says: /warning.*file-age nightly age/ },
+    expected: warns('health', /warning.*file-age nightly age/),
     peers: askHealth('serve', 'Batch'),
   },
   {
     fault: 'the type is not configured on the server',
-    env,
     monitor: peer({ type: 'Mongo' }),
-    expected: { state: 'unhealthy', check: 'health', says: /Mongo.* not configured/ },
+    expected: fails('health', 'any', /Mongo.* not configured/),
   },
   {
     fault: 'svc serve was stopped',
-    env,
     monitor: peer({}, 'stopped'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: askHealth('stopped'),
   },
-  { fault: 'healthy: signs in and out', env, monitor: steps('PASSWORD'), expected: { state: 'healthy' } },
+  { fault: 'healthy: signs in and out', monitor: steps('PASSWORD'), expected: { state: 'healthy' } },
   {
     fault: 'the password was changed',
-    env,
     monitor: steps('WRONG'),
-    expected: { state: 'unhealthy', check: 'step', fault: 'auth', says: /401: the sign-in was refused/ },
+    expected: fails('step', 'auth', /401: the sign-in was refused/),
   },
   {
     fault: 'svc serve was stopped: its steps',
-    env,
     monitor: steps('PASSWORD', 'stopped'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
   },
 ]
 
 corpus<Server>({
   server: 'svc serve',
+  env,
   missing: undefined,
   start: async () => {
     const home = svcHome()
@@ -183,6 +176,7 @@ const beat = {
 
 corpus<Agents>({
   server: 'svc heartbeat',
+  env,
   missing: undefined,
   start: async () => {
     const home = svcHome()
@@ -199,7 +193,7 @@ corpus<Agents>({
     {
       fault: 'no agent has ever reported',
       monitor: heartbeat(),
-      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /no heartbeat from nightly/ },
+      expected: fails('newest', 'data', /no heartbeat from nightly/),
     },
     {
       fault: 'healthy',
@@ -225,7 +219,7 @@ corpus<Agents>({
           await data.heartbeats.report({ ...beat, name: 'doubled', at, run: { id } })
         return undefined
       },
-      expected: { state: 'warning', check: 'overlap', says: /doubled.*began .*1(?:\.\d)? min.* has not ended/ },
+      expected: warns('overlap', /doubled.*began .*1(?:\.\d)? min.* has not ended/),
       before: 'ok',
     },
     {
@@ -244,7 +238,7 @@ corpus<Agents>({
         await data.heartbeats.report({ ...beat, name: 'ahead', at: Date.now() + 86_400_000 })
         return undefined
       },
-      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /ahead.*24 h in the future/ },
+      expected: fails('newest', 'data', /ahead.*24 h in the future/),
       before: 'ok',
     },
     {
@@ -260,13 +254,13 @@ corpus<Agents>({
       fault: 'the agent reports that it failed',
       monitor: heartbeat(),
       plant: report('nightly', '--status', 'fail', '--message', 'no tape in the drive'),
-      expected: { state: 'unhealthy', check: 'status', says: /nightly reports Fail: "no tape in the drive"/ },
+      expected: fails('status', 'any', /nightly reports Fail: "no tape in the drive"/),
     },
     {
       fault: 'the job of the agent ends with an exit code',
       monitor: heartbeat(),
       plant: report('nightly', '--', 'sh', '-c', 'echo disk full >&2; exit 1'),
-      expected: { state: 'unhealthy', check: 'status', says: /nightly reports Fail: "exit code 1/ },
+      expected: fails('status', 'any', /nightly reports Fail: "exit code 1/),
     },
     {
       fault: 'the agent is silent',
@@ -276,13 +270,13 @@ corpus<Agents>({
         await wait(6_000)
         return undefined
       },
-      expected: { state: 'unhealthy', check: 'newest', fault: 'threshold', says: /from nightly, came .* ago/ },
+      expected: fails('newest', 'threshold', /from nightly, came .* ago/),
     },
     {
       fault: 'one of two agents has never reported',
       monitor: heartbeat({ agents: ['nightly', 'weekly'] }),
       plant: report('nightly'),
-      expected: { state: 'unhealthy', check: 'reporting', says: /1 of 2 agents reports; missing: weekly/ },
+      expected: fails('reporting', 'any', /1 of 2 agents reports; missing: weekly/),
     },
     {
       fault: 'the agent changes between ok and failed',
@@ -291,13 +285,13 @@ corpus<Agents>({
         for (const status of ['fail', 'ok', 'fail', 'ok']) await report('nightly', '--status', status)(agents)
         return undefined
       },
-      expected: { state: 'unhealthy', check: 'flapping', fault: 'threshold', says: /nightly: changes between Ok and/ },
+      expected: fails('flapping', 'threshold', /nightly: changes between Ok and/),
     },
     {
       fault: 'too much work waits at the agent',
       monitor: heartbeat({ backlog: { warn: 10, limit: 100 } }),
       plant: report('nightly', '--backlog', '120'),
-      expected: { state: 'unhealthy', check: 'backlog', fault: 'threshold', says: /nightly: .*120/ },
+      expected: fails('backlog', 'threshold', /nightly: .*120/),
     },
   ],
 })
@@ -325,6 +319,7 @@ const withVersion =
 
 corpus<Deployed>({
   server: 'a deployment in files',
+  env,
   missing: undefined,
   start: () => Promise.resolve({ folder: mkdtempSync(join(tmpdir(), 'svc-deployed-')) }),
   stop: ({ folder }) => remove(folder),
@@ -334,36 +329,25 @@ corpus<Deployed>({
       fault: 'the previous version is deployed',
       monitor: deployment(),
       plant: withVersion('2.0.9'),
-      expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /reports 2\.0\.9, expected 2\.1\.0/ },
+      expected: fails('version', 'data', /reports 2\.0\.9, expected 2\.1\.0/),
     },
     {
       fault: 'a deployment is in progress',
       monitor: deployment(),
       plant: withVersion('2.1.0', 5 * minuteMs),
-      expected: { state: 'unhealthy', check: 'deployment', fault: 'data', says: /in progress for 5(?:\.\d)? min/ },
+      expected: fails('deployment', 'data', /in progress for 5(?:\.\d)? min/),
     },
     {
       fault: 'a deployment has not ended',
       monitor: deployment(),
       plant: withVersion('2.1.0', 120 * minuteMs),
-      expected: {
-        state: 'unhealthy',
-        check: 'deployment',
-        fault: 'threshold',
-        says: /began 2 h ago and has not ended.*remove .*deploying/,
-      },
+      expected: fails('deployment', 'threshold', /began 2 h ago and has not ended.*remove .*deploying/),
     },
     {
       fault: 'the marker of a deployment is from the future',
       monitor: deployment(),
       plant: withVersion('2.1.0', -120 * minuteMs),
-      expected: {
-        state: 'unhealthy',
-        check: 'deployment',
-        fault: 'data',
-        says: /deploying is dated 2 h in the future/,
-        never: /in progress for/,
-      },
+      expected: fails('deployment', 'data', /deploying is dated 2 h in the future/, { never: /in progress for/ }),
       before: 'in progress for 0 ms',
     },
     ...(['utf8', 'utf16le'] as const).map(
@@ -395,7 +379,7 @@ corpus<Deployed>({
       fault: 'the version is missing',
       monitor: deployment(),
       plant: withVersion(undefined),
-      expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /version\.json does not exist/ },
+      expected: fails('version', 'data', /version\.json does not exist/),
     },
   ],
 })

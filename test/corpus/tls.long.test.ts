@@ -5,7 +5,7 @@ import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { type OpensslServer, startOpenssl } from '../support/servers/openssl-server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -69,12 +69,7 @@ const ask =
   ]
 
 const tlsRows: readonly Row<Servers>[] = [
-  {
-    fault: 'healthy',
-    monitor: handshake('good'),
-    expected: { state: 'healthy' },
-    peers: ask('good'),
-  },
+  { fault: 'healthy', monitor: handshake('good'), expected: { state: 'healthy' }, peers: ask('good') },
   {
     fault: 'healthy with a pinned self-signed certificate',
     monitor: handshake('selfSigned', { caFile: undefined, fingerprint: fingerprint('selfSigned') }),
@@ -84,7 +79,7 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'another certificate than the pinned one',
     monitor: handshake('good', { fingerprint: fingerprint('selfSigned') }),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /fingerprint/ },
+    expected: fails('trust', 'tls', /fingerprint/),
     peers: ask('good'),
   },
   ...(['withOldRoot', 'withEndingRoot'] as const).map(
@@ -109,66 +104,55 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'an expired certificate',
     monitor: handshake('expired'),
-    expected: {
-      state: 'unhealthy',
-      check: 'expiry',
-      fault: 'tls',
-      says: /expired on .* 2 d ago/,
-      never: /not trusted/,
-    },
+    expected: fails('expiry', 'tls', /expired on .* 2 d ago/, { never: /not trusted/ }),
     peers: ask('expired'),
   },
   {
     fault: 'an expired intermediate certificate',
     monitor: handshake('expiredIntermediate'),
-    expected: {
-      state: 'unhealthy',
-      check: 'expiry',
-      fault: 'tls',
-      says: /issuer certificate "Svc Old Issuer" expired/,
-    },
+    expected: fails('expiry', 'tls', /issuer certificate "Svc Old Issuer" expired/),
     peers: ask('expiredIntermediate'),
   },
   {
     fault: 'a certificate that is not valid yet',
     monitor: handshake('notYetValid'),
-    expected: { state: 'unhealthy', check: 'expiry', fault: 'tls', says: /not valid before/ },
+    expected: fails('expiry', 'tls', /not valid before/),
     peers: ask('notYetValid'),
   },
   {
     fault: 'a certificate for another name',
     monitor: handshake('otherHost'),
-    expected: { state: 'unhealthy', check: 'host name', fault: 'tls', says: /elsewhere\.test/ },
+    expected: fails('host name', 'tls', /elsewhere\.test/),
     peers: ask('otherHost'),
   },
   {
     fault: 'a certificate with a common name only',
     monitor: handshake('commonNameOnly'),
-    expected: { state: 'unhealthy', check: 'host name', fault: 'tls', says: /common name|subject/i },
+    expected: fails('host name', 'tls', /common name|subject/i),
     peers: ask('commonNameOnly'),
   },
   {
     fault: 'a self-signed certificate',
     monitor: handshake('selfSigned'),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /self-signed/ },
+    expected: fails('trust', 'tls', /self-signed/),
     peers: ask('selfSigned'),
   },
   {
     fault: 'the intermediate certificate is missing',
     monitor: handshake('withoutIntermediate'),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /not sent by the server/ },
+    expected: fails('trust', 'tls', /not sent by the server/),
     peers: ask('withoutIntermediate'),
   },
   {
     fault: 'the certificate ends in 5 days',
     monitor: handshake('fiveDays'),
-    expected: { state: 'warning', check: 'expiry', says: /in [45](?:\.\d)? d/ },
+    expected: warns('expiry', /in [45](?:\.\d)? d/),
     peers: ask('fiveDays'),
   },
   {
     fault: 'the certificate ends in 2 days',
     monitor: handshake('twoDays'),
-    expected: { state: 'unhealthy', check: 'expiry', fault: 'threshold', says: /in [12](?:\.\d)? d/ },
+    expected: fails('expiry', 'threshold', /in [12](?:\.\d)? d/),
     peers: ask('twoDays'),
   },
   {
@@ -181,17 +165,13 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'a certificate for 6 days was not renewed, and ends in one',
     monitor: handshake('shortLivedLate'),
-    expected: {
-      state: 'warning',
-      check: 'expiry',
-      says: /in (?:1 d|23(?:\.\d)? h|24 h) \(warn below 1\.2 d, fail below 7\.2 h\)/,
-    },
+    expected: warns('expiry', /in (?:1 d|23(?:\.\d)? h|24 h) \(warn below 1\.2 d, fail below 7\.2 h\)/),
     peers: ask('shortLivedLate'),
   },
   {
     fault: 'a certificate for 6 days ends in 5 h',
     monitor: handshake('shortLivedEnding'),
-    expected: { state: 'unhealthy', check: 'expiry', fault: 'threshold', says: /in 4\.[78] h \(/ },
+    expected: fails('expiry', 'threshold', /in 4\.[78] h \(/),
     peers: ask('shortLivedEnding'),
   },
   {
@@ -203,7 +183,7 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'a certificate requires a staple, and the server sends none',
     monitor: handshake('mustStaple'),
-    expected: { state: 'warning', check: 'staple', says: /requires OCSP stapling.*sends none/ },
+    expected: warns('staple', /requires OCSP stapling.*sends none/),
     before: 'ok',
     peers: ask('mustStaple'),
   },
@@ -216,19 +196,19 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'a certificate for clients',
     monitor: handshake('forClients'),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /not issued for servers/ },
+    expected: fails('trust', 'tls', /not issued for servers/),
     peers: ask('forClients'),
   },
   {
     fault: 'a certificate signed by one that is not a CA',
     monitor: handshake('underLeaf'),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /is not a CA/ },
+    expected: fails('trust', 'tls', /is not a CA/),
     peers: ask('underLeaf'),
   },
   {
     fault: 'more intermediates than the CA allows',
     monitor: handshake('tooDeep'),
-    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /more issuers below it than it allows/ },
+    expected: fails('trust', 'tls', /more issuers below it than it allows/),
     peers: ask('tooDeep'),
   },
   {
@@ -240,18 +220,13 @@ const tlsRows: readonly Row<Servers>[] = [
   {
     fault: 'the server refuses the name',
     monitor: handshake('namesOnly'),
-    expected: {
-      state: 'unhealthy',
-      check: 'handshake',
-      fault: 'tls',
-      says: /no certificate for this name: set servername/,
-    },
+    expected: fails('handshake', 'tls', /no certificate for this name: set servername/),
     peers: ask('namesOnly'),
   },
   {
     fault: 'TLS 1.1 at most',
     monitor: handshake('oldVersion'),
-    expected: { state: 'unhealthy', check: 'protocol', fault: 'tls', says: /TLSv1\.1/ },
+    expected: fails('protocol', 'tls', /TLSv1\.1/),
     peers: ask('oldVersion'),
   },
   {
@@ -261,12 +236,7 @@ const tlsRows: readonly Row<Servers>[] = [
       good.freeze()
       return good.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'handshake',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('handshake', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
     peers: ask('good'),
   },
   {
@@ -276,7 +246,7 @@ const tlsRows: readonly Row<Servers>[] = [
       await twoDays.stop('SIGTERM')
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'handshake', fault: 'refused', says: /refused/ },
+    expected: fails('handshake', 'refused', /refused/),
     peers: ask('twoDays'),
   },
 ]
@@ -296,7 +266,7 @@ const tcpRows: readonly Row<Servers>[] = [
   {
     fault: 'another answer than expected',
     monitor: tcp({ send: 'PING\r\n', expect: 'PONG' }),
-    expected: { state: 'unhealthy', check: 'answer', fault: 'protocol', says: /expected "PONG"/ },
+    expected: fails('answer', 'protocol', /expected "PONG"/),
     peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
   },
   {
@@ -306,7 +276,7 @@ const tcpRows: readonly Row<Servers>[] = [
       good.freeze()
       return good.thaw
     },
-    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /sent nothing/ },
+    expected: fails('answer', 'timeout', /sent nothing/),
     peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
   },
   {
@@ -316,7 +286,7 @@ const tcpRows: readonly Row<Servers>[] = [
       await expired.stop('SIGTERM')
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: ({ expired }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(expired.port)] }],
   },
 ]

@@ -10,7 +10,7 @@ import { type Slapd, slapdMissing, startSlapd } from '../support/servers/slapd.t
 import { type Sshd, sshdMissing, startSshd } from '../support/servers/sshd.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing } from '../support/servers/vsftpd.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, Row } from './row.ts'
+import { type Expected, fails, type Row, warns } from './row.ts'
 
 const password = 'correct horse'
 
@@ -79,8 +79,8 @@ const dead = /^127\.0\.3\.2:\d+ refused the connection/
 
 const rows = Object.entries(monitors).flatMap(([server, [check, monitor]]): readonly Row<Servers>[] => {
   const at = (name: Name) => (servers: Servers) => monitor(servers, `${name}.svc.test`)
-  const warning: Expected = { state: 'warning', check, says: dead }
-  const failed: Expected = { state: 'unhealthy', check, fault: 'refused', says: dead }
+  const warning: Expected = warns(check, dead)
+  const failed: Expected = fails(check, 'refused', dead)
   const both = { expected: failed, shallower: { Basic: warning, Standard: warning }, before: 'healthy' } as const
   return [
     {

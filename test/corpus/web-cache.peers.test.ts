@@ -5,7 +5,7 @@ import { apacheCache, haproxyCache, startWebCache, type WebCache } from '../supp
 import { apache, haproxy, nginx } from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
@@ -17,10 +17,7 @@ const askPage = ({ port }: WebCache): readonly PeerProgram[] => [
   { program: 'check_http', args: ['-I', '127.0.0.1', '-p', String(port), '-s', 'It works'] },
   {
     program: 'blackbox_exporter',
-    module: {
-      prober: 'http',
-      http: { preferred_ip_protocol: 'ip4', fail_if_body_not_matches_regexp: ['It works'] },
-    },
+    module: { prober: 'http', http: { preferred_ip_protocol: 'ip4', fail_if_body_not_matches_regexp: ['It works'] } },
     target: `http://127.0.0.1:${port}/`,
   },
 ]
@@ -41,11 +38,7 @@ const rows: readonly Row<WebCache>[] = [
       await pause(3_500)
       return thawOrigin
     },
-    expected: {
-      state: 'warning',
-      check: 'cache',
-      says: /answered from a cache, which stored the answer [\d.]+ s ago/,
-    },
+    expected: warns('cache', /answered from a cache, which stored the answer [\d.]+ s ago/),
     before: 'ok',
     peers: askPage,
   },
@@ -62,7 +55,6 @@ for (const [title, program] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebCache(program, certificates)
     },
-    stop: (cache) => cache.remove(),
     rows,
   })
 }

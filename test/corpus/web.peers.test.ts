@@ -14,26 +14,17 @@ import {
 } from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
-import type { Row } from './row.ts'
+import { fails, notChecked, type Row, warns } from './row.ts'
 
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => certificates?.remove())
 
 const plain =
   (path: string, more: object = {}) =>
-  ({ port }: WebServer) => ({
-    kind: 'http',
-    url: `http://127.0.0.1:${port}${path}`,
-    ...more,
-  })
+  ({ port }: WebServer) => ({ kind: 'http', url: `http://127.0.0.1:${port}${path}`, ...more })
 const secure =
   (name: keyof WebServer['tlsPort'], more: object = {}) =>
-  ({ tlsPort, caFile }: WebServer) => ({
-    kind: 'http',
-    url: `https://127.0.0.1:${tlsPort[name]}/`,
-    caFile,
-    ...more,
-  })
+  ({ tlsPort, caFile }: WebServer) => ({ kind: 'http', url: `https://127.0.0.1:${tlsPort[name]}/`, caFile, ...more })
 const askPlain =
   (path: string, ...more: string[]) =>
   ({ port }: WebServer): readonly PeerProgram[] => [
@@ -74,85 +65,85 @@ const rows: readonly Row<WebServer>[] = [
   {
     fault: 'the health URL was removed',
     monitor: plain('/gone'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'data', says: / answered 404 \(expected 2xx\)$/ },
+    expected: fails('status', 'data', / answered 404 \(expected 2xx\)$/),
     before: 'ok',
     peers: askPlain('/gone'),
   },
   {
     fault: 'the application is broken',
     monitor: plain('/broken'),
-    expected: { state: 'unhealthy', check: 'status', says: /\b503\b/ },
+    expected: fails('status', 'any', /\b503\b/),
     peers: askPlain('/broken'),
   },
   {
     fault: 'a page redirects to itself',
     monitor: plain('/loop', { redirects: 3 }),
-    expected: { state: 'unhealthy', check: 'status', says: /redirect/i },
+    expected: fails('status', 'any', /redirect/i),
     peers: askPlain('/loop'),
   },
   {
     fault: 'the application redirects to a login page',
     monitor: plain('/login-required'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'data', says: /redirects to .*\/login .*redirects: 3/ },
+    expected: fails('status', 'data', /redirects to .*\/login .*redirects: 3/),
     before: 'ok',
     peers: askPlain('/login-required'),
   },
   {
     fault: 'the answer is empty',
     monitor: plain('/empty'),
-    expected: { state: 'warning', check: 'empty body', says: /200 with an empty body/ },
+    expected: warns('empty body', /200 with an empty body/),
     before: 'ok',
     peers: askPlain('/empty'),
   },
   {
     fault: 'a sign-in is required',
     monitor: plain('/private'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b401\b.*Basic.*username and password/ },
+    expected: fails('status', 'auth', /\b401\b.*Basic.*username and password/),
     before: 'ok',
     peers: askPlain('/private'),
   },
   {
     fault: 'access is forbidden',
     monitor: plain('/forbidden'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b403\b.*forbids access/ },
+    expected: fails('status', 'auth', /\b403\b.*forbids access/),
     before: 'ok',
     peers: askPlain('/forbidden'),
   },
   {
     fault: 'another page than expected',
     monitor: plain('/', { contains: 'Orders' }),
-    expected: { state: 'unhealthy', check: 'content', fault: 'data', says: /Orders/ },
+    expected: fails('content', 'data', /Orders/),
     peers: askPlain('/', '-s', 'Orders'),
   },
   {
     fault: 'plain HTTP at a TLS port',
     monitor: ({ tlsPort }) => ({ kind: 'http', url: `http://127.0.0.1:${tlsPort.good}/` }),
-    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks TLS.*https:\/\// },
+    expected: fails('status', 'protocol', /speaks TLS.*https:\/\//),
     before: 'ok',
     peers: ({ tlsPort }) => [{ program: 'check_http', args: ['-I', '127.0.0.1', '-p', String(tlsPort.good)] }],
   },
   {
     fault: 'TLS at a plain port',
     monitor: ({ port, caFile }) => ({ kind: 'http', url: `https://127.0.0.1:${port}/`, caFile }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /TLS/ },
+    expected: fails('connect', 'tls', /TLS/),
     peers: ({ port }) => [{ program: 'check_http', args: ['-S', '-I', '127.0.0.1', '-p', String(port)] }],
   },
   {
     fault: 'an expired certificate',
     monitor: secure('expired'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+    expected: fails('connect', 'tls', /expired/),
     peers: askSecure('expired'),
   },
   {
     fault: 'a certificate for another name',
     monitor: secure('otherHost'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /elsewhere\.test/ },
+    expected: fails('connect', 'tls', /elsewhere\.test/),
     peers: askSecure('otherHost'),
   },
   {
     fault: 'a self-signed certificate',
     monitor: secure('selfSigned'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /self-signed|not trusted/ },
+    expected: fails('connect', 'tls', /self-signed|not trusted/),
     peers: askSecure('selfSigned'),
   },
   {
@@ -164,38 +155,38 @@ const rows: readonly Row<WebServer>[] = [
   {
     fault: 'another certificate than the pinned one',
     monitor: secure('good', { fingerprint: fingerprint('selfSigned') }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /fingerprint/, never: /not trusted/ },
+    expected: fails('connect', 'tls', /fingerprint/, { never: /not trusted/ }),
     peers: askSecure('good'),
   },
   {
     fault: 'the certificate has a common name only',
     monitor: secure('commonNameOnly', { servername: 'svc.test' }),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /common name|subject/i },
+    expected: fails('connect', 'tls', /common name|subject/i),
     peers: askSecure('commonNameOnly'),
   },
   {
     fault: 'the intermediate certificate is missing',
     monitor: secure('withoutIntermediate'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /intermediate|chain|issuer/ },
+    expected: fails('connect', 'tls', /intermediate|chain|issuer/),
     peers: askSecure('withoutIntermediate'),
   },
   {
     fault: 'the certificate ends in 5 days',
     monitor: secure('fiveDays'),
-    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    expected: warns('certificate', /in [45](?:\.\d)? d/),
     peers: askSecure('fiveDays'),
   },
   {
     fault: 'the page redirects to https, whose certificate ends in 2 days',
     monitor: plain('/moved', { redirects: 1, caFile: certificates?.caFile }),
-    expected: { state: 'unhealthy', check: 'certificate', fault: 'threshold', says: /in [12](?:\.\d)? d/ },
+    expected: fails('certificate', 'threshold', /in [12](?:\.\d)? d/),
     shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
     before: 'healthy',
   },
   {
     fault: 'the certificate ends in 2 days',
     monitor: secure('twoDays'),
-    expected: { state: 'unhealthy', check: 'certificate', fault: 'threshold', says: /in [12](?:\.\d)? d/ },
+    expected: fails('certificate', 'threshold', /in [12](?:\.\d)? d/),
     peers: askSecure('twoDays'),
   },
   {
@@ -205,12 +196,7 @@ const rows: readonly Row<WebServer>[] = [
       server.freeze()
       return server.thaw
     },
-    expected: {
-      state: 'unhealthy',
-      check: 'status',
-      fault: 'timeout',
-      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
-    },
+    expected: fails('status', 'timeout', /accepted the connection but sent nothing for [\d.]+ m?s/),
     peers: askPlain('/', '-t', '3'),
   },
   {
@@ -220,7 +206,7 @@ const rows: readonly Row<WebServer>[] = [
       await server.stop()
       return server.start
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    expected: fails('connect', 'refused', /refused/),
     peers: askPlain('/'),
   },
 ]
@@ -244,32 +230,32 @@ const specialRows: Readonly<Record<SpecialPort, Row<WebServer>>> = {
   h2: {
     fault: 'HTTP/2 only, without TLS',
     monitor: special('h2', 'http'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks HTTP\/2 only/ },
+    expected: fails('status', 'protocol', /speaks HTTP\/2 only/),
     peers: askSpecial('h2'),
   },
   h2Tls: {
     fault: 'HTTP/2 only, over TLS',
     monitor: special('h2Tls', 'https'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks HTTP\/2 only/ },
+    expected: fails('status', 'protocol', /speaks HTTP\/2 only/),
     peers: askSpecial('h2Tls', '-S'),
   },
   mutual: {
     fault: 'a certificate of the client is demanded',
     monitor: special('mutual', 'https'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'tls', says: /requires a client certificate/ },
+    expected: fails('status', 'tls', /requires a client certificate/),
     peers: askSpecial('mutual', '-S'),
   },
   mutualTls12: {
     fault: 'a certificate of the client is demanded, in TLS 1.2',
     monitor: special('mutualTls12', 'https'),
-    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /client certificate/ },
+    expected: fails('connect', 'tls', /client certificate/),
     peers: askSpecial('mutualTls12', '-S'),
   },
 }
 const lengthTwice: Row<WebServer> = {
   fault: 'Content-Length twice',
   monitor: plain('/twice'),
-  expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /sent Content-Length twice/ },
+  expected: fails('status', 'protocol', /sent Content-Length twice/),
   peers: askPlain('/twice'),
 }
 const dateless: Row<WebServer> = {
@@ -282,7 +268,7 @@ const dateless: Row<WebServer> = {
 const datelessClock: Row<WebServer> = {
   fault: 'no Date header for a clock that svc.yaml limits',
   monitor: plain('/dateless', { clock: '1m' }),
-  expected: { state: 'not checked', check: 'clock', says: /no Date header/ },
+  expected: notChecked('clock', /no Date header/),
   peers: askPlain('/dateless'),
 }
 
@@ -317,7 +303,7 @@ const documentRows: readonly Row<WebServer>[] = [
   {
     fault: 'a page of state says what it must not say, never met',
     monitor: plain('/state.json', { json: { '$.database': '/^(?!ok$)/' } }),
-    expected: { state: 'unhealthy', check: 'json', says: /\$\.database/ },
+    expected: fails('json', 'any', /\$\.database/),
     peers: askPlain('/state.json'),
   },
   {
@@ -329,43 +315,43 @@ const documentRows: readonly Row<WebServer>[] = [
   {
     fault: 'a header was removed',
     monitor: plain('/state.json', { header: { 'strict-transport-security': '/max-age/' } }),
-    expected: { state: 'unhealthy', check: 'header', fault: 'data', says: /no header strict-transport-security/ },
+    expected: fails('header', 'data', /no header strict-transport-security/),
     peers: askPlain('/state.json', '-d', 'Strict-Transport-Security'),
   },
   {
     fault: 'an old version is running',
     monitor: plain('/state.json', { version: { expected: '2.2.0' } }),
-    expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /2\.1\.0.*2\.2\.0/ },
+    expected: fails('version', 'data', /2\.1\.0.*2\.2\.0/),
     peers: askPlain('/state.json'),
   },
   {
     fault: 'the application reports a fault in JSON',
     monitor: plain('/state.json', { json: { '$.database': 'primary' } }),
-    expected: { state: 'unhealthy', check: 'json', fault: 'data', says: /database.*ok.*primary/ },
+    expected: fails('json', 'data', /database.*ok.*primary/),
     peers: askPlain('/state.json'),
   },
   {
     fault: 'JSON was replaced by a page',
     monitor: plain('/', { json: { '$.database': 'ok' } }),
-    expected: { state: 'unhealthy', check: 'json', says: /JSON/ },
+    expected: fails('json', 'any', /JSON/),
     peers: askPlain('/'),
   },
   {
     fault: 'too many failed jobs in XML',
     monitor: plain('/jobs.xml', { measure: [failedJobs(0)] }),
-    expected: { state: 'unhealthy', check: 'measure', says: /failed.*\b1\b/ },
+    expected: fails('measure', 'any', /failed.*\b1\b/),
     peers: askPlain('/jobs.xml'),
   },
   {
     fault: 'another version of XML than expected',
     monitor: plain('/jobs.xml', { xml: { '/jobs/@version': '3' } }),
-    expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /version.*2.*3/ },
+    expected: fails('xml', 'data', /version.*2.*3/),
     peers: askPlain('/jobs.xml'),
   },
   {
     fault: 'a link leads nowhere',
     monitor: plain('/state.json', { links: [jobLink('failed')] }),
-    expected: { state: 'unhealthy', check: 'links', says: /missing\.html.*404|404.*missing\.html/ },
+    expected: fails('links', 'any', /missing\.html.*404|404.*missing\.html/),
     peers: askPlain('/state.json'),
   },
   {
@@ -376,7 +362,7 @@ const documentRows: readonly Row<WebServer>[] = [
       await pause(2_500)
       return undefined
     },
-    expected: { state: 'unhealthy', check: 'last modified', fault: 'threshold', says: /content changed .* ago/ },
+    expected: fails('last modified', 'threshold', /content changed .* ago/),
     peers: askPlain('/state.json', '-M', '1s'),
   },
 ]
@@ -394,19 +380,14 @@ const packedRows: readonly Row<WebServer>[] = [
   {
     fault: 'another page than expected, compressed',
     monitor: plain('/packed/gzip/page', { contains: 'Orders' }),
-    expected: { state: 'unhealthy', check: 'content', fault: 'data', says: /Orders/, never: /gzip/ },
+    expected: fails('content', 'data', /Orders/, { never: /gzip/ }),
     peers: askPlain('/packed/gzip/page', '-s', 'Orders'),
   },
   ...['gzip/cut', 'gzip/plain', 'zstd/cut', 'br/plain'].map(
     (name): Row<WebServer> => ({
       fault: `damaged content coding ${name}`,
       monitor: plain(`/packed/${name}`),
-      expected: {
-        state: 'unhealthy',
-        check: 'body',
-        fault: 'protocol',
-        says: new RegExp(`content coding ${name.split('/')[0]}.*(?:damaged|incomplete)`),
-      },
+      expected: fails('body', 'protocol', new RegExp(`content coding ${name.split('/')[0]}.*(?:damaged|incomplete)`)),
       before: 'ok',
       peers: askPlain(`/packed/${name}`),
     }),
@@ -414,13 +395,13 @@ const packedRows: readonly Row<WebServer>[] = [
   {
     fault: 'a compressed answer without a body',
     monitor: plain('/packed/gzip/empty'),
-    expected: { state: 'warning', check: 'empty body', says: /empty body/ },
+    expected: warns('empty body', /empty body/),
     peers: askPlain('/packed/gzip/empty'),
   },
   {
     fault: 'a small compressed answer that is larger than maxBody',
     monitor: plain('/packed/gzip/large', works),
-    expected: { state: 'unhealthy', check: 'content', fault: 'data', says: /first 1 MiB of the answer/ },
+    expected: fails('content', 'data', /first 1 MiB of the answer/),
     peers: askPlain('/packed/gzip/large', '-s', 'It works'),
   },
   ...['latin1.html', 'meta.html', 'utf16.html', 'mark.json'].map(
@@ -449,7 +430,7 @@ const packedRows: readonly Row<WebServer>[] = [
   {
     fault: 'the content comes from a cache',
     monitor: plain('/aged.html', works),
-    expected: { state: 'warning', check: 'cache', says: /answered from a cache.*5(?:\.\d)? min.*warn 1 min/ },
+    expected: warns('cache', /answered from a cache.*5(?:\.\d)? min.*warn 1 min/),
     before: 'ok',
     peers: askPlain('/aged.html', '-s', 'It works'),
   },
@@ -472,18 +453,12 @@ for (const [title, program] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebServer(program, certificates)
     },
-    stop: (server) => server.remove(),
     rows: [...documentRows, ...packedRows],
   })
 }
 
 /** nginx answers in HTTP that a client certificate is missing, in either version of TLS. */
-const inHttp: Row<WebServer>['expected'] = {
-  state: 'unhealthy',
-  check: 'status',
-  fault: 'tls',
-  says: /requires a client certificate/,
-}
+const inHttp: Row<WebServer>['expected'] = fails('status', 'tls', /requires a client certificate/)
 
 for (const [title, program, more] of [
   ['nginx', nginx, [lengthTwice, specialRows.h2, specialRows.mutual, { ...specialRows.mutualTls12, expected: inHttp }]],
@@ -497,7 +472,6 @@ for (const [title, program, more] of [
       if (!certificates) throw new Error('no certificates')
       return await startWebServer(program, certificates)
     },
-    stop: (server) => server.remove(),
     rows: [...rows, ...more],
   })
 }

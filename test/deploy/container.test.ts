@@ -1,11 +1,11 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { account, run } from '../install/installed.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const text = readFileSync(join(root, 'deploy/container/Containerfile'), 'utf8')
@@ -112,8 +112,7 @@ describe('the manifest for Kubernetes (read, not applied)', () => {
 const notRoot = process.getuid?.() === 0 ? undefined : 'it needs root, to run as another account'
 
 suiteWith(notRoot, 'a volume with fsGroup, as a container sees it (simulated: another account, no engine)', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-volume-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
 
   const asContainer = (volume: string, ...args: readonly string[]) =>
     run(

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
@@ -20,6 +19,7 @@ import {
 } from '../support/servers/prometheus.ts'
 import { asServer, remove, serverFolder } from '../support/servers/server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 peerSuite(promtoolMissing, 'what is shipped for Prometheus', () => {
@@ -46,7 +46,7 @@ peerSuite(
   prometheusMissing ?? postgresMissing ?? opensslMissing(),
   'a real Prometheus that scrapes svc serve with the shipped files',
   () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-scraped-'))
+    const folder = temporaryFolder()
     let primary: PostgresServer
     let standby: PostgresServer
     let certificates: Certificates
@@ -94,7 +94,6 @@ peerSuite(
       await primary?.remove()
       certificates?.remove()
       if (tlsFolder !== undefined) remove(tlsFolder)
-      rmSync(folder, { recursive: true, force: true })
     })
 
     const value = async (expression: string): Promise<number | undefined> =>

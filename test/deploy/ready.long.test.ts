@@ -1,23 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { compiledCode } from '../support/program/compiled-code.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'svc-ready-'))
+const folder = temporaryFolder()
 const portFile = join(folder, 'port')
 const environment = { PATH: process.env['PATH'] ?? '', HOME: folder, SVC_HOME: folder, ...compiledCode }
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const children: ChildProcess[] = []
 afterEach(async () => {

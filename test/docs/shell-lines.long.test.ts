@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Block, blocksOf, commandsOf, screenOf } from '../../tools/pages/page.ts'
 import { healthScreen, localized } from '../../tools/pages/screen.ts'
 import { openStage, root, type Stage } from '../../tools/pages/stage.ts'
@@ -76,9 +76,7 @@ const exits: Readonly<Record<string, readonly number[]>> = {
 }
 
 /** The files that a page has its reader type, or another program write, before its lines. */
-const files: Readonly<Record<string, string>> = {
-  'deploy.sh': '#!/bin/sh\n',
-}
+const files: Readonly<Record<string, string>> = { 'deploy.sh': '#!/bin/sh\n' }
 
 const read = (page: string): string => readFileSync(join(root, page), 'utf8')
 const isShell = ({ language }: Block): boolean => language === 'sh'
@@ -112,27 +110,20 @@ describe('the shell blocks of the pages', () => {
 suiteWith(missing, 'every shell line of a page works, in order, in a fresh home', () => {
   test.each(pages)('%s', { timeout: 240_000 }, async (page) => {
     const stage = await openStage()
-    try {
-      expect(await failuresOf(page, stage)).toEqual([])
-    } finally {
-      stage.remove()
-    }
+    onTestFinished(() => stage.remove())
+
+    expect(await failuresOf(page, stage)).toEqual([])
   })
 
   test('a line that fails is found', { timeout: 60_000 }, async () => {
     const stage = await openStage()
-    try {
-      const result = await failuresIn(
-        '```sh\nsvc --version\nsvc helth\nsvc health --type App --mode Nope\n```\n',
-        stage,
-      )
-      expect(result.map(({ command, status }) => [command, status])).toEqual([
-        ['svc helth', 2],
-        ['svc health --type App --mode Nope', 2],
-      ])
-    } finally {
-      stage.remove()
-    }
+    onTestFinished(() => stage.remove())
+
+    const result = await failuresIn('```sh\nsvc --version\nsvc helth\nsvc health --type App --mode Nope\n```\n', stage)
+    expect(result.map(({ command, status }) => [command, status])).toEqual([
+      ['svc helth', 2],
+      ['svc health --type App --mode Nope', 2],
+    ])
   })
 })
 

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { deadlines } from '../../src/core/checks/engine/observe.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import type { DrillRecord } from './record.ts'
@@ -11,11 +11,10 @@ import { type DrillServer, drills, environment, type Fault, faults, output, wait
 /** Where `npm run drills` collects the records for the page. */
 const folder = process.env.SVC_DRILLS_OUT
 
-const home = svcHome()
+const home = temporaryHome()
 const file = join(home.folder, 'svc.yaml')
 const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
 afterAll(() => {
-  home.remove()
   certificates?.remove()
 })
 
@@ -114,31 +113,20 @@ for (const { server: name, kind, missing, planted, start } of drills) {
       async (fault) => {
         if (server === undefined) throw new Error('the server is not running')
         const { monitor, says = causes[fault], step: own, corrected = '', cure } = await server.plant[fault]()
-        try {
-          writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
-          const { code, seconds, ms, sentence, step } = await health()
-          records.push({
-            server: name,
-            kind,
-            fault,
-            planted: planted[fault] ?? '',
-            seconds,
-            exit: code,
-            sentence,
-            step,
-          })
-          expect(code).toBe(3)
-          expect(ms).toBeLessThan(deadlineMs + graceMs)
-          expect(sentence).toMatch(says)
-          expect(step).not.toBe('')
-          const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
-          if (own === undefined) return await helps[fault](step, port, corrected)
-          expect(step).toMatch(own.command)
-          const report = await own.run()
-          expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
-        } finally {
-          await cure?.()
-        }
+        onTestFinished(async () => void (await cure?.()))
+
+        writeFileSync(file, JSON.stringify({ types: { App: [{ name: 'drill', ...monitor }] } }))
+        const { code, seconds, ms, sentence, step } = await health()
+        records.push({ server: name, kind, fault, planted: planted[fault] ?? '', seconds, exit: code, sentence, step })
+        expect(code).toBe(3)
+        expect(ms).toBeLessThan(deadlineMs + graceMs)
+        expect(sentence).toMatch(says)
+        expect(step).not.toBe('')
+        const [, port = ''] = /:(\d+)/.exec(sentence) ?? []
+        if (own === undefined) return await helps[fault](step, port, corrected)
+        expect(step).toMatch(own.command)
+        const report = await own.run()
+        expect(typeof report === 'string' ? report : JSON.stringify(report)).toMatch(own.shows)
       },
     )
   })

@@ -443,12 +443,7 @@ const ftp: Drill = {
           }
         },
         'wrong password': planted({ ...monitor, password: otherSecret }, vsftpdPassword),
-        'expired certificate': planted({
-          ...monitor,
-          port: tls.port,
-          tls: 'explicit',
-          caFile: certificates.caFile,
-        }),
+        'expired certificate': planted({ ...monitor, port: tls.port, tls: 'explicit', caFile: certificates.caFile }),
         ...ended(server, monitor),
       },
       remove: () => Promise.all([server, small, tls].map((one) => one.remove())),

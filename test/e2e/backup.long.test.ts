@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from '../support/faults/mount-namespace.ts'
 import { ask, envOf, type ServeNode, signIn, startNode, statusAs, tokenOf } from '../support/program/serve-node.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -15,10 +16,9 @@ const program = new URL('../../bin/run.js', import.meta.url).pathname
 let home: Home
 let store: string
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
   store = join(home.folder, 'store', 'svc.db')
 })
-afterEach(() => home.remove())
 
 type Account = { readonly userName: string; readonly roles: readonly string[] }
 const usersOf = async (at: Home): Promise<readonly Account[]> => {
@@ -72,7 +72,7 @@ test('W15 a backup taken under writers, restored on another machine, signs in an
   expect(refused).toMatchObject({ code: 12, stdout: '' })
   expect(refused.stderr).toContain(`The svc serve with the process id ${node.pid} uses the store`)
 
-  const other = svcHome()
+  const other = temporaryHome()
   try {
     expect(await other.svc(['restore', file])).toMatchObject({ code: 0 })
     const bob = (await usersOf(other)).find(({ userName }) => userName === 'bob')
@@ -94,7 +94,6 @@ test('W15 a backup taken under writers, restored on another machine, signs in an
     // The first server still runs, on its own store.
     expect(await statusAs(node, token)).toBe(200)
   } finally {
-    other.remove()
   }
 }, 180_000)
 

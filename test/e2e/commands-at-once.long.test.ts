@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeEach, expect, test } from 'vitest'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 let home: Home
 beforeEach(() => {
-  home = svcHome()
+  home = temporaryHome()
 })
-afterEach(() => home.remove())
 
 const commands = 100
 

@@ -3,13 +3,12 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const count = 80_000
-let home: Home
+const home = temporaryHome()
 beforeAll(async () => {
-  home = svcHome()
   expect((await home.run(['users', 'add', 'ann', '--role', 'Admin', '--no-password'])).code).toBe(0)
   const database = new DatabaseSync(join(home.folder, 'store', 'svc.db'))
   database.exec(`
@@ -21,7 +20,6 @@ beforeAll(async () => {
     COMMIT`)
   database.close()
 }, 120_000)
-afterAll(() => home.remove())
 
 /** Runs svc with a heap that cannot hold all users. `sh` reads what it prints. Gives what `sh` prints. */
 async function inSmallHeap(command: string, more = ''): Promise<string> {

@@ -1,13 +1,12 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { ask, type ServeNode, startNode } from '../support/program/serve-node.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 120_000
@@ -29,8 +28,7 @@ test('W23 svc serve tells a real HTTP server of a fault, is killed with -9, and 
     })
   })
   const port = await freePort()
-  const folder = mkdtempSync(join(tmpdir(), 'svc-notify-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const store = join(folder, 'svc.db')
   const yaml = `serve: {confirm: 5s, name: prod}
 notify:
@@ -52,11 +50,8 @@ types:
   const all = () =>
     bodies.flatMap(
       (body) =>
-        (
-          JSON.parse(body) as {
-            alerts: readonly { status: string; labels: Readonly<Record<string, string>> }[]
-          }
-        ).alerts,
+        (JSON.parse(body) as { alerts: readonly { status: string; labels: Readonly<Record<string, string>> }[] })
+          .alerts,
     )
   const first = await begin()
   await until(() => bodies.length > 0, waitMs)

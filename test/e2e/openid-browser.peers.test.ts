@@ -6,6 +6,7 @@ import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/
 import { startServe } from '../support/program/serve-command.ts'
 import type { Serving } from '../support/program/serving.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 
 peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', () => {
@@ -49,42 +50,34 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
   })
 
   test('A13 svc login opens Chromium, and receives the answer of its user', async () => {
-    const terminal = svcHome()
-    try {
-      const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
-      const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage']
-      const ran = await terminal.svc(args, { env: { BROWSER } })
-      expect(ran).toMatchObject({ code: 0 })
-      expect(ran.stdout).toContain(`Signed in to ${server.url} as carol by corp (roles: Deploy)`)
-      expect((await terminal.svc(['logout'])).stdout).toContain('the token is revoked')
-    } finally {
-      terminal.remove()
-    }
+    const terminal = temporaryHome()
+    const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
+    const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage']
+    const ran = await terminal.svc(args, { env: { BROWSER } })
+    expect(ran).toMatchObject({ code: 0 })
+    expect(ran.stdout).toContain(`Signed in to ${server.url} as carol by corp (roles: Deploy)`)
+    expect((await terminal.svc(['logout'])).stdout).toContain('the token is revoked')
   })
 
   test('A13 svc login --no-browser prints a code, which Chromium approves', async () => {
-    const terminal = svcHome()
-    try {
-      const context = await browser.newContext()
-      const page = await context.newPage()
-      let approved: Promise<void> | undefined
-      const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage', '--no-browser']
-      const ran = await terminal.terminal(args, (screen) => {
-        const [, code = ''] = /enter the code (\S+):/.exec(screen) ?? []
-        if (code !== '' && screen.includes('Waiting')) approved ??= approve(code)
-        return undefined
-      })
-      async function approve(code: string): Promise<void> {
-        await page.goto(`${provider.issuer}/device`)
-        await page.locator('input[name=user_code]').fill(code)
-        await signInOnPages(page)
-      }
-      await approved
-      expect(ran.stdout).toContain(`as carol by corp (roles: Deploy)`)
-      expect(ran.code).toBe(0)
-      await context.close()
-    } finally {
-      terminal.remove()
+    const terminal = temporaryHome()
+    const context = await browser.newContext()
+    const page = await context.newPage()
+    let approved: Promise<void> | undefined
+    const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage', '--no-browser']
+    const ran = await terminal.terminal(args, (screen) => {
+      const [, code = ''] = /enter the code (\S+):/.exec(screen) ?? []
+      if (code !== '' && screen.includes('Waiting')) approved ??= approve(code)
+      return undefined
+    })
+    async function approve(code: string): Promise<void> {
+      await page.goto(`${provider.issuer}/device`)
+      await page.locator('input[name=user_code]').fill(code)
+      await signInOnPages(page)
     }
+    await approved
+    expect(ran.stdout).toContain(`as carol by corp (roles: Deploy)`)
+    expect(ran.code).toBe(0)
+    await context.close()
   })
 })

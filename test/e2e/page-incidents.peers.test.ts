@@ -1,7 +1,6 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
@@ -9,6 +8,7 @@ import { early } from '../server/scheduled-web.ts'
 import { chromiumMissing, launchChromium } from '../support/openid/chromium.ts'
 import { startNode } from '../support/program/serve-node.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const maxMs = 240_000
@@ -52,8 +52,7 @@ types:
   Sql: {host: false, monitors: [{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${port}, timeout: 2s, confirm: ${confirm}}]}
   App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, port: ${port}, timeout: 2s, dependsOn: Sql/${name}, confirm: ${confirm}}]}
 `
-      const folder = mkdtempSync(join(tmpdir(), 'svc-page-'))
-      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const folder = temporaryFolder()
       // The doubt lasts until the test shortens it.
       await using serve = await startNode({ store: join(folder, 'store', 'svc.db'), yaml: yaml('10m') })
       const browser = await launchChromium()

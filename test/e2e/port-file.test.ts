@@ -4,13 +4,13 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { until } from '../support/suite/until.ts'
 
 const program = new URL('../../bin/run.js', import.meta.url).pathname
 
 test('svc serve writes the port file last: its reader finds a server that has started, and can stop it', async () => {
-  const home = svcHome()
+  const home = temporaryHome()
   const pipe = join(home.folder, 'port')
   const store = join(home.folder, 'svc.db')
   // The server cannot finish writing to a pipe before somebody reads it.
@@ -27,7 +27,6 @@ test('svc serve writes the port file last: its reader finds a server that has st
   } finally {
     child.kill('SIGTERM')
     await closed
-    home.remove()
   }
   expect(child.exitCode).toBe(0)
 })

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ServeNode, startNode } from '../support/program/serve-node.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 120_000
@@ -27,8 +27,7 @@ test('W18 a real svc serve renames a monitor during its fault by a reload and by
     })
   })
   const port = await freePort()
-  const folder = mkdtempSync(join(tmpdir(), 'svc-renamed-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const yamlOf = (monitor: string): string => `serve: {confirm: 5s, name: prod}
 notify:
   - {name: am, alertmanager: {urls: ["${peer.origin}"]}}

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
 import { ask, envOf, type ServeNode, signIn, startNode, statusAs, tokenOf } from '../support/program/serve-node.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const program = new URL('../../bin/run.js', import.meta.url).pathname
@@ -12,14 +12,11 @@ let folder: string
 let store: string
 let node: ServeNode
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-replaced-'))
+  folder = temporaryFolder()
   store = join(folder, 'store', 'svc.db')
   node = await startNode({ store })
 }, 60_000)
-afterEach(async () => {
-  await node.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterEach(() => node.stop())
 
 type Ran = { readonly code: number; readonly stderr: string }
 /** Another svc, on the same store. */

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { startNode } from '../support/program/serve-node.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 40_000
@@ -22,11 +21,9 @@ test('O8 svc serve tells receivers once that a role ends soon, and the next proc
       response.writeHead(204).end()
     })
   })
-  const folder = mkdtempSync(join(tmpdir(), 'svc-role-end-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const store = join(folder, 'store', 'svc.db')
-  const home = svcHome()
-  onTestFinished(() => home.remove())
+  const home = temporaryHome()
   const svc = async (...args: readonly string[]): Promise<void> => {
     const { code, stderr } = await home.svc([...args, '--store', store])
     if (code !== 0) throw new Error(stderr)

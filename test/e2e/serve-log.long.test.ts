@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { type ServeProcess, startServe } from '../support/program/serve-child.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const windows = process.platform === 'win32'
@@ -23,18 +23,12 @@ const tooMany = 4_500
 /** Their lines are more than a pipe or terminal holds. */
 const enoughToStall = 500
 
-let folder: string
+const folder = temporaryFolder()
 const running: ServeProcess[] = []
 const readers: ChildProcess[] = []
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-serve-log-'))
-})
 afterEach(async () => {
   for (const reader of readers.splice(0)) reader.kill('SIGKILL')
   for (const serve of running.splice(0)) await serve.remove()
-})
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true })
 })
 
 async function serving(options: Parameters<typeof startServe>[0]): Promise<ServeProcess> {

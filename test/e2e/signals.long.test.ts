@@ -1,17 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 let folder: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-signals-'))
+  folder = temporaryFolder()
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 test('W9 SIGHUP does not end a server that was not started on a terminal: waiting calls are answered, and it reloads its configuration', async () => {
   await using node = await startNode({ store: join(folder, 'store', 'svc.db') })
@@ -29,16 +27,12 @@ test('W9 SIGHUP does not end a server that was not started on a terminal: waitin
 }, 60_000)
 
 test('W9 SIGHUP stops a server that was started on a terminal, as SIGTERM does', async () => {
-  const home = svcHome()
-  try {
-    const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
-      screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
-    )
-    expect(ran.stdout).toContain('stopping: finishing requests in progress')
-    expect(ran.code).toBe(0)
-  } finally {
-    home.remove()
-  }
+  const home = temporaryHome()
+  const ran = await home.terminal(['serve', '--only', 'health', '--port', '0'], (screen) =>
+    screen.includes('listens on') ? { signal: 'SIGHUP' } : undefined,
+  )
+  expect(ran.stdout).toContain('stopping: finishing requests in progress')
+  expect(ran.code).toBe(0)
 }, 60_000)
 
 test('W9 a limit of address space below what a server needs is refused at the start with both figures, and one above it works', async () => {

@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ask, startNode } from '../support/program/serve-node.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import {
   type AlertmanagerServer,
   alertmanagerMissing,
@@ -12,6 +10,7 @@ import {
 } from '../support/servers/alertmanager.ts'
 import { freePort } from '../support/servers/server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 180_000
@@ -30,7 +29,7 @@ peerSuite(alertmanagerMissing, 'svc silence with a real Alertmanager of two inst
   test('M10 svc silence silences what fires and what begins later, svc silence end makes both loud, and svc ack silences one fault', async () => {
     const first = await startAlertmanager(configuration)
     const second = await startAlertmanager(configuration, { peers: [first] })
-    const folder = mkdtempSync(join(tmpdir(), 'svc-silence-'))
+    const folder = temporaryFolder()
     const store = join(folder, 'svc.db')
     const [port, other] = [await freePort(), await freePort()]
     const yaml = `serve: {name: prod, confirm: 5s}
@@ -43,12 +42,10 @@ types:
       - {kind: tcp, name: cart, host: 127.0.0.1, port: ${other}, every: 10s}
 `
     const node = await startNode({ store, yaml })
-    const home = svcHome()
+    const home = temporaryHome()
     onTestFinished(async () => {
       await node.stop()
       for (const server of [first, second]) await server.remove()
-      home.remove()
-      rmSync(folder, { recursive: true, force: true })
     })
     const svc = async (...args: readonly string[]) =>
       await home.run([...args, '--store', store, '--config', node.config])
@@ -75,19 +72,17 @@ types:
 
   test('M10 svc silence where an instance does not answer is in force, names it, and exits with 10', async () => {
     const server = await startAlertmanager(configuration)
-    const folder = mkdtempSync(join(tmpdir(), 'svc-silence-'))
+    const folder = temporaryFolder()
     const store = join(folder, 'svc.db')
     const dead = await freePort()
     const yaml = `notify: [{name: am, alertmanager: {urls: ["${server.url}", "http://127.0.0.1:${dead}"]}}]
 types: {App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, port: ${dead}, every: 10s}]}}
 `
     const node = await startNode({ store, yaml })
-    const home = svcHome()
+    const home = temporaryHome()
     onTestFinished(async () => {
       await node.stop()
       await server.remove()
-      home.remove()
-      rmSync(folder, { recursive: true, force: true })
     })
     const args = ['silence', 'App/*', '--for', '1h', '--reason', 'x', '--store', store, '--config', node.config]
     const { code, stderr } = await home.run(args)

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { ask, startNode } from '../support/program/serve-node.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { always } from '../watch/silences/always.ts'
 
@@ -33,8 +33,7 @@ types:
     host: false
     monitors: [{kind: tcp, name: shop, host: 127.0.0.1, port: ${await freePort()}, every: 10s}]
 `
-  const folder = mkdtempSync(join(tmpdir(), 'svc-silence-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const silences = `silences:\n${always('App/*')}`
   await using node = await startNode({ store: join(folder, 'svc.db'), yaml: yaml + silences })
   const metrics = async (): Promise<string> => (await ask(`${node.url}/metrics`)).body

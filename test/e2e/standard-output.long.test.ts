@@ -1,34 +1,23 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  closeSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, cpSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compiledCode } from '../support/program/compiled-code.ts'
 import { entry } from '../support/program/svc.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const windows = process.platform === 'win32'
 const hasPython = spawnSync('python3', ['-c', 'import pty'], { timeout: 60_000 }).status === 0
 
-let folder: string
+const folder = temporaryFolder()
 let server: Server
 /** At which `svc health` asks: healthy at /, unhealthy at /sick. */
 let url: string
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-output-'))
   server = createServer((request, response) => {
     const sick = request.url?.startsWith('/sick/')
     response.statusCode = sick ? 503 : 200
@@ -42,7 +31,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   server.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }

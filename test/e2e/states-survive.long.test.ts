@@ -1,7 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ask, type ServeNode, startNode } from '../support/program/serve-node.ts'
@@ -9,6 +7,7 @@ import { startServeProcess } from '../support/program/serve-process.ts'
 import { postgresMissing } from '../support/servers/postgres.ts'
 import { freePort } from '../support/servers/server.ts'
 import { backends } from '../support/store/data-fixture.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const waitMs = 90_000
@@ -96,8 +95,7 @@ test('W3 without a store, the first line of the log says what svc forgets when i
     store: 'none',
     notKept: 'Without a store, svc forgets states and incidents when it ends',
   })
-  const folder = mkdtempSync(join(tmpdir(), 'svc-kept-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   await using stored = await startNode({ store: join(folder, 'store', 'svc.db') })
   await until(() => stored.log().includes(' listens on '), waitMs)
   expect(firstLine(stored.log())).not.toHaveProperty('notKept')

@@ -1,7 +1,4 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,6 +17,7 @@ import {
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 /** Longer than the pause between two sweeps. */
@@ -108,7 +106,7 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W12 nodes whose clocks differ on 
   })
 
   test('W12 a command on a machine whose clock is ahead creates a key that lives as long as it says', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-clock-'))
+    const folder = temporaryFolder()
     const program = new URL('../../bin/run.js', import.meta.url).pathname
     try {
       await promisify(execFile)(
@@ -117,7 +115,6 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W12 nodes whose clocks differ on 
         { env: { ...envOf(folder), SVC_STORE: store, ...aheadBy('40d') } },
       )
     } finally {
-      rmSync(folder, { recursive: true, force: true })
     }
     const [{ ahead: until } = {}] = await server.query(
       'SELECT max("expiresAt") / 1000.0 - extract(epoch FROM clock_timestamp()) AS ahead FROM "apiKeys"',

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import pkg from '../../package.json' with { type: 'json' }
 import { commands } from '../../src/registry.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { account, isInstalled, root, run } from './installed.ts'
 
 const environment = { ...process.env, SOURCE_DATE_EPOCH: '1700000000' } as Record<string, string>
 const missing = process.platform !== 'linux' || !isInstalled('dpkg') ? 'dpkg is not installed' : undefined
 
 peerSuite(missing, 'the Debian package', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-deb-'))
+  const folder = temporaryFolder()
   const system = join(folder, 'system')
   const home = join(folder, 'home')
   const svc = join(system, 'usr/bin/svc')
@@ -39,7 +39,6 @@ peerSuite(missing, 'the Debian package', () => {
     const { status, stderr } = dpkg('--install', file)
     expect(status, stderr).toBe(0)
   }, 240_000)
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   test('is installed by dpkg as svc, in the version of package.json', () => {
     const { stdout } = dpkg('--status', 'svc')

@@ -1,26 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-const made: string[] = []
-afterEach(() => {
-  for (const folder of made.splice(0)) rmSync(folder, { recursive: true })
-})
-function temporary(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-tools-'))
-  made.push(folder)
-  return folder
-}
-
 const node = join('node_modules', 'node')
 const binary = join(node, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 
 /** The parts of this project that the verification reads. The binary is the installed one. */
 function copied(): string {
-  const folder = temporary()
+  const folder = temporaryFolder()
   mkdirSync(join(folder, 'tools'))
   mkdirSync(join(folder, node, 'bin'), { recursive: true })
   for (const path of [join('tools', 'node-binary.json'), join(node, 'package.json'), 'package-lock.json', binary]) {
@@ -61,7 +51,7 @@ test('a Node of another version, and one that its script did not install, are re
 
 /** Runs the audit with a program named npm that prints a recorded answer. */
 function audit(answer: unknown, more: Record<string, string> = {}) {
-  const folder = temporary()
+  const folder = temporaryFolder()
   const script = `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(answer))})\n`
   writeFileSync(join(folder, 'npm'), script, { mode: 0o700 })
   const { SVC_AUDIT_OFFLINE: _, ...own } = process.env

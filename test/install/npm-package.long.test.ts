@@ -1,12 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import pkg from '../../package.json' with { type: 'json' }
 import { runtimePackages } from '../../tools/deb/packages.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { account, root, run } from './installed.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-npm-'))
+const folder = temporaryFolder()
 const path = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`
 const npmEnvironment = { ...process.env, PATH: path } as Record<string, string>
 const home = join(folder, 'home')
@@ -24,7 +24,6 @@ beforeAll(() => {
     .split('\n')
     .map((name) => name.replace(/^package\//, ''))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the npm package', () => {
   test('contains what an installation needs', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type IReturn, JsonServiceClient } from '@servicestack/client'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
 import { password, serveBuilt } from './served.ts'
 
@@ -74,23 +74,23 @@ type CamelDtos = {
 test('N9 DTOs generated at a server with other names work with the unmodified client in those names', async () => {
   const server = await startAccounts({ names: 'camelCase' })
   const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
-  try {
-    const file = join(folder, 'dtos.ts')
-    writeFileSync(file, await (await fetch(`${server.server.url}/types/typescript`)).text())
-    const dtos = (await import(pathToFileURL(file).href)) as CamelDtos
-    const client = new JsonServiceClient(server.server.url)
-    const signedIn = await client.post(
-      new dtos.Authenticate({ provider: 'credentials', userName: 'Ann', password: 'violet-harbour-42' }),
-    )
-    expect(signedIn.userName).toBe('Ann')
-    const answer = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
-    expect(answer).toEqual({ allRoles: ['R1'], allPermissions: [] })
-    const health = await client.get(new dtos.HealthCheckRequest({ executionMode: 'Basic', serverType: 'App' }))
-    expect(health).toMatchObject({ status: 'Success', failedMonitorCount: 0 })
-    const failed = await client.api(new dtos.AssignRoles({}))
-    expect(failed.fieldErrorMessage('userName')).toBe('Value cannot be null.')
-  } finally {
+  onTestFinished(async () => {
     rmSync(folder, { recursive: true, force: true })
     await server.close()
-  }
+  })
+
+  const file = join(folder, 'dtos.ts')
+  writeFileSync(file, await (await fetch(`${server.server.url}/types/typescript`)).text())
+  const dtos = (await import(pathToFileURL(file).href)) as CamelDtos
+  const client = new JsonServiceClient(server.server.url)
+  const signedIn = await client.post(
+    new dtos.Authenticate({ provider: 'credentials', userName: 'Ann', password: 'violet-harbour-42' }),
+  )
+  expect(signedIn.userName).toBe('Ann')
+  const answer = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
+  expect(answer).toEqual({ allRoles: ['R1'], allPermissions: [] })
+  const health = await client.get(new dtos.HealthCheckRequest({ executionMode: 'Basic', serverType: 'App' }))
+  expect(health).toMatchObject({ status: 'Success', failedMonitorCount: 0 })
+  const failed = await client.api(new dtos.AssignRoles({}))
+  expect(failed.fieldErrorMessage('userName')).toBe('Value cannot be null.')
 })

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { type OperationSpec, operations } from '../../src/core/protocol/index.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { canonical } from '../support/wire/openapi.ts'
 
 /** Where `.ci/generators` installs them: they need another version of TypeScript. */
@@ -17,13 +17,12 @@ const missing = existsSync(join(programs, 'openapi-ts'))
 const rows: readonly OperationSpec[] = Object.values(operations)
 
 peerSuite(missing, 'clients generated from openapi.json', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-generators-'))
+  const folder = temporaryFolder()
   const run = (program: string, args: readonly string[]): void => {
     const { status, stdout, stderr } = spawnSync(join(programs, program), args, { cwd: folder, timeout: 120_000 })
     expect([program, status, status === 0 ? '' : `${stdout}${stderr}`]).toEqual([program, 0, ''])
   }
   beforeAll(() => writeFileSync(join(folder, 'openapi.json'), JSON.stringify(canonical.document)))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   test('R6 @hey-api/openapi-ts makes one method for each operation', () => {
     run('openapi-ts', ['-i', 'openapi.json', '-o', 'client'])

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
 import { findProgram } from '../support/servers/server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
@@ -123,36 +123,30 @@ const sessionInCamelCase = { userName: 'Ann', roles: ['Admin', 'Editor'], bearer
 peerSuite(missing, 'net.servicestack:client 1.0.49 for Java, unmodified, with the types of /types/java', () => {
   test('R6 A1 A9 O2 H1 signs in, assigns, unassigns, gets health, sends a heartbeat, and reads dates, durations and errors', async () => {
     const server = await serveBuilt()
-    try {
-      expect(await java(server.url)).toMatchObject({ ...expectedOfJava, 'sign-in': session })
-    } finally {
-      await server.close()
-    }
+    onTestFinished(() => server.close())
+
+    expect(await java(server.url)).toMatchObject({ ...expectedOfJava, 'sign-in': session })
   }, 180_000)
 
   test('R6 N9 the same program works at a server whose names are in camelCase', async () => {
     const { server, close } = await startAccounts({ names: 'camelCase' })
-    try {
-      expect(await java(server.url)).toMatchObject({ ...expectedOfJava, 'sign-in': sessionInCamelCase })
-    } finally {
-      await close()
-    }
+    onTestFinished(() => close())
+
+    expect(await java(server.url)).toMatchObject({ ...expectedOfJava, 'sign-in': sessionInCamelCase })
   }, 180_000)
 
   test('R6 the types compile with every option', async () => {
     const server = await startAccounts()
-    try {
-      for (const query of [
-        'AddPropertyAccessors=False&AddResponseStatus=True&AddImplicitVersion=3',
-        'SettersReturnThis=False&AddServiceStackTypes=False&AddDescriptionAsComments=False',
-        'IncludeTypes=HealthCheckRequest.*&DefaultImports=java.util.*,net.servicestack.client.*',
-      ]) {
-        const folder = newFolder()
-        const types = await save(folder, 'dtos.java', `${server.server.url}/types/java?${query}`)
-        await run('javac', ['-Xlint:all', '-Werror', '-cp', library, '-d', folder, types], { timeout: 120_000 })
-      }
-    } finally {
-      await server.close()
+    onTestFinished(() => server.close())
+
+    for (const query of [
+      'AddPropertyAccessors=False&AddResponseStatus=True&AddImplicitVersion=3',
+      'SettersReturnThis=False&AddServiceStackTypes=False&AddDescriptionAsComments=False',
+      'IncludeTypes=HealthCheckRequest.*&DefaultImports=java.util.*,net.servicestack.client.*',
+    ]) {
+      const folder = newFolder()
+      const types = await save(folder, 'dtos.java', `${server.server.url}/types/java?${query}`)
+      await run('javac', ['-Xlint:all', '-Werror', '-cp', library, '-d', folder, types], { timeout: 120_000 })
     }
   }, 180_000)
 })
@@ -160,10 +154,8 @@ peerSuite(missing, 'net.servicestack:client 1.0.49 for Java, unmodified, with th
 peerSuite(missing, 'net.servicestack:client 1.0.49 in Kotlin 2.1.21, with the types of /types/kotlin', () => {
   test('R6 A1 A9 O2 H1 signs in, assigns, unassigns, gets health, sends a heartbeat, and reads dates, durations and errors', async () => {
     const server = await startAccounts()
-    try {
-      expect(await kotlin(server.server.url)).toMatchObject({ ...expected, 'sign-in': session })
-    } finally {
-      await server.close()
-    }
+    onTestFinished(() => server.close())
+
+    expect(await kotlin(server.server.url)).toMatchObject({ ...expected, 'sign-in': session })
   }, 300_000)
 })

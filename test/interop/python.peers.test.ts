@@ -1,11 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const python = process.env['SVC_PYTHON'] ?? 'python3'
 const missing =
@@ -53,41 +53,38 @@ peerSuite(missing, 'servicestack 0.1.15 for Python, unmodified, with the types o
     'R6 N9 at a server whose names are in %s: signs in, assigns, unassigns, gets health, sends batches and a heartbeat',
     async (names) => {
       const server = await startAccounts({ names })
-      const folder = mkdtempSync(join(tmpdir(), 'svc-python-'))
-      try {
-        writeFileSync(join(folder, 'dtos.py'), await (await fetch(`${server.server.url}/types/python`)).text())
-        const file = new URL('python_generated.py', import.meta.url).pathname
-        const args = [file, server.server.url, 'violet-harbour-42', folder, names]
-        const { stdout } = await promisify(execFile)(python, args, { timeout: 60_000 })
-        const facts = { typed: true, results: true, recent: true, duration: true, monitors: expect.any(Number) }
-        const well = { ...facts, status: 'Success', failed: 0 }
-        const camel = names === 'camelCase'
-        expect(JSON.parse(stdout)).toEqual({
-          'health by GET': well,
-          'health by POST': well,
-          'health by its own verb': well,
-          // The package reads the details of errors in camelCase only.
-          unhealthy: { status: 503, error: camel ? expect.objectContaining({ errorCode: 'HealthCheckFailed' }) : null },
-          'unhealthy, suppressed': { ...facts, status: 'Failure', failed: 1 },
-          nobody: { status: 401, error: camel ? expect.objectContaining({ message: 'Not Authenticated' }) : null },
-          'sign-in': ['Admin', 'Editor'],
-          assign: ['R1', 'R2'],
-          unassign: ['R2'],
-          batch: [
-            ['R2', 'B1'],
-            ['R2', 'B1', 'B2'],
-          ],
-          heartbeat: 'agent-1',
-          members: camel
-            ? { provider: 'p', oauth_token: 't', userName: 'u' }
-            : { provider: 'p', oauth_token: 't', UserName: 'u' },
-          'sign-out': true,
-          after: { status: 401, error: camel ? expect.objectContaining({ errorCode: 'Unauthorized' }) : null },
-        })
-      } finally {
-        rmSync(folder, { recursive: true, force: true })
-        await server.close()
-      }
+      const folder = temporaryFolder()
+      onTestFinished(() => server.close())
+
+      writeFileSync(join(folder, 'dtos.py'), await (await fetch(`${server.server.url}/types/python`)).text())
+      const file = new URL('python_generated.py', import.meta.url).pathname
+      const args = [file, server.server.url, 'violet-harbour-42', folder, names]
+      const { stdout } = await promisify(execFile)(python, args, { timeout: 60_000 })
+      const facts = { typed: true, results: true, recent: true, duration: true, monitors: expect.any(Number) }
+      const well = { ...facts, status: 'Success', failed: 0 }
+      const camel = names === 'camelCase'
+      expect(JSON.parse(stdout)).toEqual({
+        'health by GET': well,
+        'health by POST': well,
+        'health by its own verb': well,
+        // The package reads the details of errors in camelCase only.
+        unhealthy: { status: 503, error: camel ? expect.objectContaining({ errorCode: 'HealthCheckFailed' }) : null },
+        'unhealthy, suppressed': { ...facts, status: 'Failure', failed: 1 },
+        nobody: { status: 401, error: camel ? expect.objectContaining({ message: 'Not Authenticated' }) : null },
+        'sign-in': ['Admin', 'Editor'],
+        assign: ['R1', 'R2'],
+        unassign: ['R2'],
+        batch: [
+          ['R2', 'B1'],
+          ['R2', 'B1', 'B2'],
+        ],
+        heartbeat: 'agent-1',
+        members: camel
+          ? { provider: 'p', oauth_token: 't', userName: 'u' }
+          : { provider: 'p', oauth_token: 't', UserName: 'u' },
+        'sign-out': true,
+        after: { status: 401, error: camel ? expect.objectContaining({ errorCode: 'Unauthorized' }) : null },
+      })
     },
     90_000,
   )

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { JsonServiceClient } from '@servicestack/client'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -9,6 +8,7 @@ import { svcHome } from '../support/program/svc.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { AssignRoles, Authenticate, UnAssignRoles } from './dtos.ts'
 
@@ -124,8 +124,7 @@ peerSuite(postgresMissing, 'O8 three nodes on one PostgreSQL', () => {
 
 peerSuite(fakeTimeMissing, 'O8 a server whose clock is set', () => {
   test('O8 an end that was seen is final: the clock goes an hour forward and back, and the server restarts', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-clock-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = temporaryFolder()
     const store = join(folder, 'store', 'svc.db')
     const offset = join(folder, 'offset')
     const setClock = (seconds: number): void => writeFileSync(offset, `+${seconds}`)

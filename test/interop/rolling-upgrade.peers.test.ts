@@ -1,6 +1,6 @@
 import { loadavg } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type Peer, peer, speaks } from '../support/faults/faults.ts'
 import { type Answered, admin, ask, type ServeNode, signIn, startNode, tokenOf } from '../support/program/serve-node.ts'
 import { buildVersion, isHere, version01, version01Missing } from '../support/program/version-0.1.ts'
@@ -133,45 +133,45 @@ peerSuite(missing, 'three nodes on PostgreSQL behind HAProxy', () => {
       // The words of the next line keep the file as it is for 0.1, which knows no schedule.
       const yaml = `# every: not known to 0.1\ntypes:\n  App:\n    - {kind: tcp, name: greeting, host: 127.0.0.1, port: ${target.port}, expect: hello}\n`
       const nodes: ServeNode[] = []
-      try {
-        for (let n = 0; n < 3; n += 1)
-          nodes.push(await startNode({ store, yaml, program: earlier.program, port: await lastingPort() }))
-        const ports = nodes.map(({ port }) => port)
-        const version = async (): Promise<unknown> =>
-          (await server.query('SELECT "version" FROM "meta"', new URL(store).pathname.slice(1)))[0]?.version
-        const before = await version()
-        const direct = nodes[0] as ServeNode
-        const token = tokenOf(await signIn(direct))
-        for (const userName of users) await addUser(server, store, userName)
-        await using balancer = await startHaproxy(balancedNodes(ports))
-        const url = `http://127.0.0.1:${balancer.port}`
-        await until(async () => (await post(url, token, '/assignroles', { UserName: users[0] })).status === 200)
-        const load = startLoad(url, token)
-        await pause(3_000)
-        for (const [n, node] of nodes.entries()) {
-          expect(await node.stop()).toBe(0)
-          nodes[n] = await startNode({ store, yaml, port: ports[n] ?? 0 })
-          await pause(3_000)
-        }
-        await load.stop()
-        process.stdout.write(
-          `${name}: schema ${before} to ${await version()}, load ${loadavg()[0]?.toFixed(1)}\n  role calls: ${figures(load.roleCalls)}\n  health: ${figures(load.health)}\n`,
-        )
-        expect(load.roleCalls.length).toBeGreaterThan(100)
-        const failed = [...load.roleCalls, ...load.health].filter(({ ok }) => !ok)
-        expect([failed.length, failed.slice(0, 3)]).toEqual([0, []])
-        // Whatever was acknowledged, by a node of either version, is there.
-        for (const UserName of users) {
-          const { body } = await post(url, token, '/assignroles', { UserName })
-          expect([UserName, rolesIn(body)]).toEqual([UserName, load.acknowledged.get(UserName)])
-        }
-        expect((await signIn({ url }, admin.password)).status).toBe(200)
-      } finally {
+      onTestFinished(async () => {
         for (const node of nodes) await node[Symbol.asyncDispose]()
         await target.close()
         earlier.remove()
         await server.remove()
+      })
+
+      for (let n = 0; n < 3; n += 1)
+        nodes.push(await startNode({ store, yaml, program: earlier.program, port: await lastingPort() }))
+      const ports = nodes.map(({ port }) => port)
+      const version = async (): Promise<unknown> =>
+        (await server.query('SELECT "version" FROM "meta"', new URL(store).pathname.slice(1)))[0]?.version
+      const before = await version()
+      const direct = nodes[0] as ServeNode
+      const token = tokenOf(await signIn(direct))
+      for (const userName of users) await addUser(server, store, userName)
+      await using balancer = await startHaproxy(balancedNodes(ports))
+      const url = `http://127.0.0.1:${balancer.port}`
+      await until(async () => (await post(url, token, '/assignroles', { UserName: users[0] })).status === 200)
+      const load = startLoad(url, token)
+      await pause(3_000)
+      for (const [n, node] of nodes.entries()) {
+        expect(await node.stop()).toBe(0)
+        nodes[n] = await startNode({ store, yaml, port: ports[n] ?? 0 })
+        await pause(3_000)
       }
+      await load.stop()
+      process.stdout.write(
+        `${name}: schema ${before} to ${await version()}, load ${loadavg()[0]?.toFixed(1)}\n  role calls: ${figures(load.roleCalls)}\n  health: ${figures(load.health)}\n`,
+      )
+      expect(load.roleCalls.length).toBeGreaterThan(100)
+      const failed = [...load.roleCalls, ...load.health].filter(({ ok }) => !ok)
+      expect([failed.length, failed.slice(0, 3)]).toEqual([0, []])
+      // Whatever was acknowledged, by a node of either version, is there.
+      for (const UserName of users) {
+        const { body } = await post(url, token, '/assignroles', { UserName })
+        expect([UserName, rolesIn(body)]).toEqual([UserName, load.acknowledged.get(UserName)])
+      }
+      expect((await signIn({ url }, admin.password)).status).toBe(200)
     },
     300_000,
   )

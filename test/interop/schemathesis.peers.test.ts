@@ -1,10 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask } from '../server/site.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { password, serveBuilt } from './served.ts'
 
 const python = process.env['SVC_PYTHON'] ?? 'python3'
@@ -54,7 +54,7 @@ const ofAnswers =
 peerSuite(missing, 'schemathesis at svc serve', () => {
   let served: Awaited<ReturnType<typeof serveBuilt>>
   let token = ''
-  const folder = mkdtempSync(join(tmpdir(), 'svc-schemathesis-'))
+  const folder = temporaryFolder()
   beforeAll(async () => {
     served = await serveBuilt()
     const body = JSON.stringify({ UserName: 'Ann', Password: password })
@@ -63,10 +63,7 @@ peerSuite(missing, 'schemathesis at svc serve', () => {
     token = String(signedIn.json['BearerToken'])
     writeFileSync(join(folder, 'settings.toml'), settings)
   })
-  afterAll(async () => {
-    await served.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  afterAll(() => served.close())
 
   /** Runs Schemathesis, which exits with 1 when it finds anything. */
   const run = (document: string, options: readonly string[]): Promise<{ code: number; output: string }> =>

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Peer, peer } from '../support/faults/faults.ts'
 import { admin, startServe } from '../support/program/serve-command.ts'
 import type { Serving } from '../support/program/serving.ts'
@@ -13,8 +13,6 @@ type Version = '0.1' | 'this version'
 type Server = Version | '0.1 without types'
 
 suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
-  /** Callbacks that remove or end what a test leaves, in reverse order. */
-  const leftovers: (() => unknown)[] = []
   let built: ReturnType<typeof buildVersion01>
   /** Reports more busy connections than should be: what Sql warns of. */
   let pool: Peer
@@ -49,14 +47,11 @@ types:
     await pool?.close()
     built?.remove()
   })
-  afterEach(async () => {
-    for (const end of leftovers.splice(0).reverse()) await end()
-  })
 
   /** A home of 0.1, or of this version. */
   const home = (which: Version): Home => {
     const made = which === '0.1' ? svcHome(built.program) : svcHome()
-    leftovers.push(made.remove)
+    onTestFinished(made.remove)
     return made
   }
   /** This version in a home of 0.1. */
@@ -315,7 +310,7 @@ types:
   test('a store of 0.1 is opened without loss, and 0.1 then reports that it belongs to a newer version', async () => {
     const before = home('0.1')
     const first = await startServe(before, 'types: {}\n')
-    leftovers.push(first.stop)
+    onTestFinished(async () => void (await first.stop()))
     const file = join(before.folder, 'server', 'svc.db')
     const store = ['--store', file]
     await done(before, ['users', 'add', 'bob', '--password-stdin', '--email', 'bob@example.com', ...store], {
@@ -351,7 +346,7 @@ types:
 
     // The session goes on, and so do the key and the passwords.
     const second = await startServe(now, 'types: {}\n', [], first.port)
-    leftovers.push(second.stop)
+    onTestFinished(async () => void (await second.stop()))
     expect(await done(now, ['roles', 'show', 'bob'])).toContain('[Ops]')
     const withKey = { env: { SVC_TOKEN: key } }
     expect(await done(now, ['roles', 'show', 'bob', '--server', second.url], withKey)).toContain('[Ops]')

@@ -2,11 +2,7 @@ import fc from 'fast-check'
 import { mostly, text, utf8 } from './texts.ts'
 import { asText, type Fields, fieldsOf, type JsonSchema } from './values.ts'
 
-export type Body = {
-  readonly type: string | undefined
-  readonly bytes: string
-  readonly chunked: boolean
-}
+export type Body = { readonly type: string | undefined; readonly bytes: string; readonly chunked: boolean }
 
 type Kind = 'json' | 'form' | 'multipart' | 'csv' | 'jsv' | 'text' | 'whatever'
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { openCore } from '../../src/core/service/open.ts'
@@ -43,9 +43,7 @@ let server: PostgresServer
 beforeAll(async () => {
   server = await startPostgres(['max_connections=200'])
 })
-afterAll(async () => {
-  await server?.remove()
-})
+afterAll(() => server?.remove())
 
 const coreOf = (store: string) =>
   openCore({
@@ -150,18 +148,18 @@ test(`D3 PostgreSQL's connections break ${faults} times during their requests: 5
     log: () => {},
   })
   const load = await startLoad(running.port, seed)
-  try {
-    const choose = chooser(seed)
-    const breaks = Array.from({ length: faults }, () => () => breakNetwork(proxy, choose))
-    await judge(load, await breakAll(load, breaks), `D3 ${faults} breaks`, direct)
-    expect(uncaught).toEqual([])
-  } finally {
+  onTestFinished(async () => {
     process.off('uncaughtException', catching)
     await load.stop()
     await running.stop()
     await runtime.close()
     await proxy.close()
-  }
+  })
+
+  const choose = chooser(seed)
+  const breaks = Array.from({ length: faults }, () => () => breakNetwork(proxy, choose))
+  await judge(load, await breakAll(load, breaks), `D3 ${faults} breaks`, direct)
+  expect(uncaught).toEqual([])
 }, 1_200_000)
 
 if (!proving) process.stderr.write('skipped: svc serve while PostgreSQL restarts: npm run prove does it\n')

@@ -61,9 +61,7 @@ export const databaseRows = {
       const breaks = await broken(
         (port) => ({ url: at('mysql', port), password }),
         Buffer.from([74, 0, 0, 0, 10, 53]),
-        {
-          sendsFirst: true,
-        },
+        { sendsFirst: true },
       )
       const url = server.url('monitor')
       return {

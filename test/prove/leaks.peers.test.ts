@@ -55,9 +55,7 @@ describe.concurrent('nothing leaks', () => {
       ['svc serve without a svc.yaml', selfChecked],
     ])(
       '%s: after many polls, some by callers that are killed, it holds what it held, and leaves no process behind',
-      {
-        timeout: 900_000,
-      },
+      { timeout: 900_000 },
       (name, started) => inTurn(() => proveServe(name, started)),
     )
   })
@@ -97,14 +95,7 @@ async function proveServe(kind: string, started: () => Promise<Polled>): Promise
     await pollAll(all / 2)
     const after = await look(serve, before, apartMs)
     const second = added(after, middle)
-    const measured = {
-      kind,
-      runs: all,
-      seconds: (performance.now() - start) / 1_000,
-      before,
-      after,
-      second,
-    }
+    const measured = { kind, runs: all, seconds: (performance.now() - start) / 1_000, before, after, second }
     if (proving) process.stderr.write(describeMeasured(measured))
     expect(holds(after)).toEqual(holds(before))
     // After few polls what it keeps for good is still filling up: only the full run is strict.

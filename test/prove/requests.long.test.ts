@@ -40,9 +40,7 @@ beforeAll(async () => {
   began = performance.now()
   measurements['start'] = await context.measure()
 })
-afterAll(async () => {
-  await context?.remove()
-})
+afterAll(() => context?.remove())
 
 const list = <T>(one: fc.Arbitrary<T>, maxLength: number): fc.Arbitrary<T[]> =>
   fc.array(one, { maxLength, size: 'max' })

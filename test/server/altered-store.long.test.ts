@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openStore } from '../../src/core/store/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const password = 'violet-harbour-42'
@@ -18,10 +17,9 @@ const noticedMs = 25_000
 let folder = ''
 let store = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-altered-'))
+  folder = temporaryFolder()
   store = join(folder, 'store', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 const exec = (sql: string): void => {
   const database = new DatabaseSync(store)
   database.exec(sql)

@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { type OwnPage, ownPages } from '../../src/core/server/routes.ts'
 import { anonymousPaths, cacheKeys } from '../../tools/anonymous-paths.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { type Accounts, startAccounts } from './accounts.ts'
 import { isAnswered, requestOf, type Target, targetsOf } from './authorization-matrix.ts'
 import { type Row, rows } from './authorization-table.ts'
@@ -55,17 +55,14 @@ const yaml = `types:
   Sql: {host: false, monitors: [${tcp('orders', '127.0.0.9')}]}
   App: {host: false, monitors: [${tcp('shop', '127.0.0.8')}]}
 `
-const folder = mkdtempSync(join(tmpdir(), 'svc-anonymous-'))
+const folder = temporaryFolder()
 let site: Accounts
 beforeAll(async () => {
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { types } = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
   site = await startAccounts({}, undefined, undefined, types)
 })
-afterAll(async () => {
-  await site.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => site.close())
 
 /** By the table of who may do what, which has every operation, page and verb. */
 const targetsThat = (isAnonymous: boolean): readonly Target[] =>

@@ -147,13 +147,7 @@ export const rows: Readonly<Record<string, Row>> = {
     answers: [200],
     reads: true,
   },
-  GetServerTypes: {
-    needs: 'nothing',
-    at: { '/server-types': 'GET' },
-    reply: 'GET POST',
-    answers: [200],
-    reads: true,
-  },
+  GetServerTypes: { needs: 'nothing', at: { '/server-types': 'GET' }, reply: 'GET POST', answers: [200], reads: true },
   GetHistory: {
     needs: 'some',
     at: { '/history': 'GET' },

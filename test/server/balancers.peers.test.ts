@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Peer, peer, speaks } from '../support/faults/faults.ts'
 import { admin, ask, type ServeNode, startNode } from '../support/program/serve-node.ts'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
@@ -158,19 +158,19 @@ peerSuite(missing, 'two servers behind the balancers of docs/serve.md', () => {
       const [, other] = nodes
       const both = nodes
       nodes = [stopping, other]
-      try {
-        await using balancer = await started(name)
-        await until(async () => (await statuses(balancer, health)).every((status) => status === 200))
-        const ended = stopping.stop()
-        for (let round = 0; round < 3; round += 1) {
-          expect(await statuses(balancer, health)).toEqual(ten(200))
-          expect(await statuses(balancer, signIn)).toEqual(ten(200))
-        }
-        expect(await ended).toBe(0)
-        expect(await statuses(balancer, health)).toEqual(ten(200))
-      } finally {
+      onTestFinished(() => {
         nodes = both
+      })
+
+      await using balancer = await started(name)
+      await until(async () => (await statuses(balancer, health)).every((status) => status === 200))
+      const ended = stopping.stop()
+      for (let round = 0; round < 3; round += 1) {
+        expect(await statuses(balancer, health)).toEqual(ten(200))
+        expect(await statuses(balancer, signIn)).toEqual(ten(200))
       }
+      expect(await ended).toBe(0)
+      expect(await statuses(balancer, health)).toEqual(ten(200))
     },
     120_000,
   )

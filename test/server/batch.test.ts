@@ -274,10 +274,7 @@ describe('R3 health', () => {
 
   test('R3 S3 a batch may last longer than a silent connection is kept open, as long as none of its requests does', async () => {
     const silenceMs = 1_000
-    const slow: SiteOptions = {
-      limits: { silenceMs },
-      health: (_request, call) => sleep(silenceMs / 2, healthy(call)),
-    }
+    const slow: SiteOptions = { limits: { silenceMs }, health: (_request, call) => sleep(silenceMs / 2, healthy(call)) }
     const { port } = await openSite(slow)
     const got = await send(port, '/api/HealthCheckRequest[]', Array(5).fill(health()))
     expect(done(got)).toEqual([200, '5'])

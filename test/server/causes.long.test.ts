@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startServeProcess } from '../support/program/serve-process.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { until } from '../support/suite/until.ts'
 import { maxMs, metricsOf } from './scheduled-web.ts'
 
@@ -57,8 +57,7 @@ test('G3 137 real listeners behind one proxy that goes are one incident with 137
   const port = await listening(proxy)
   const spare = createServer((_, response) => response.end('ok'))
   const spares = [await listening(spare), await listening(createServer((_, response) => response.end('ok')))]
-  const home = svcHome()
-  onTestFinished(home.remove)
+  const home = temporaryHome()
   const backup = join(home.folder, 'backup')
   const fresh = join(home.folder, 'fresh')
   writeFileSync(backup, 'x')

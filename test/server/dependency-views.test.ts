@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { reports } from '../../src/core/checks/reports/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { refusedPort } from '../support/faults/faults.ts'
-import { svcHome } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { type Accounts, bearer, by, startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
 /** As a proxy relays a caller of another machine. */
 const far = { 'x-forwarded-for': '203.0.113.9' }
-const home = svcHome()
+const home = temporaryHome()
 let site: Accounts
 let markers: readonly string[]
 /** Keys of a caller for App alone, and of one who reads every type. */
@@ -49,10 +49,7 @@ beforeAll(async () => {
   ofApp = (await site.admin.keys.create({ name: 'app', userName: 'application' }, by)).secret
   ofAll = (await site.admin.keys.create({ name: 'all', userName: 'everything' }, by)).secret
 })
-afterAll(async () => {
-  await site.close()
-  home.remove()
-})
+afterAll(() => site.close())
 
 const formats = ['json', 'xml', 'csv', 'jsv', 'html', ...Object.keys(reports)]
 const types = ['App', 'Ftp'] as const

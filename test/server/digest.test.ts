@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Accounts, by, password, startAccounts } from './accounts.ts'
 import { challengesOf, type DigestParts, digestBody, digestHeader, freshNonce, responseOf } from './digest-client.ts'
 import { ask } from './site.ts'
@@ -292,45 +292,39 @@ describe('HTTP Digest', () => {
 
   test('A12 with digestMd5 off, only SHA-256 is offered and accepted', async () => {
     const strict = await startAccounts({}, '127.0.0.1', { digest: true, digestMd5: false })
-    try {
-      await strict.admin.users.add({ userName: 'Dora', password, digest: { forAdmin: false } }, by)
-      const challenge = challengesOf(await strict.post('/auth/digest', {}))
-      expect(challenge.map(({ algorithm }) => algorithm)).toEqual(['SHA-256'])
-      const own = { userName: 'Dora', password, nonce: challenge[0]?.['nonce'] ?? '', uri: '/auth/digest' }
-      expect((await strict.post('/auth/digest', digestBody({ ...own, algorithm: 'MD5' }))).status).toBe(401)
-      expect((await strict.post('/auth/digest', digestBody(own))).status).toBe(200)
-    } finally {
-      await strict.close()
-    }
+    onTestFinished(() => strict.close())
+
+    await strict.admin.users.add({ userName: 'Dora', password, digest: { forAdmin: false } }, by)
+    const challenge = challengesOf(await strict.post('/auth/digest', {}))
+    expect(challenge.map(({ algorithm }) => algorithm)).toEqual(['SHA-256'])
+    const own = { userName: 'Dora', password, nonce: challenge[0]?.['nonce'] ?? '', uri: '/auth/digest' }
+    expect((await strict.post('/auth/digest', digestBody({ ...own, algorithm: 'MD5' }))).status).toBe(401)
+    expect((await strict.post('/auth/digest', digestBody(own))).status).toBe(200)
   })
 
   test('A9 where HTTP Basic is on too, Digest comes before it', async () => {
     const both = await startAccounts({ basic: true }, '127.0.0.1', on)
-    try {
-      const { headers } = await both.post('/assignroles', change)
-      const schemes = [...(headers['www-authenticate'] ?? '').matchAll(/(?:^|, )(Digest|Basic) /g)].map(
-        ([, name]) => name,
-      )
-      expect(schemes).toEqual(['Digest', 'Digest', 'Basic'])
-    } finally {
-      await both.close()
-    }
+    onTestFinished(() => both.close())
+
+    const { headers } = await both.post('/assignroles', change)
+    const schemes = [...(headers['www-authenticate'] ?? '').matchAll(/(?:^|, )(Digest|Basic) /g)].map(
+      ([, name]) => name,
+    )
+    expect(schemes).toEqual(['Digest', 'Digest', 'Basic'])
   })
 
   test('A12 without auth.digest, digest is an unknown provider, and no header or challenge has a meaning', async () => {
     const off = await startAccounts()
-    try {
-      const got = await off.post('/auth/digest', {})
-      expect([got.status, got.json.ResponseStatus?.Message]).toEqual([
-        404,
-        "No configuration was added for OAuth provider 'digest'",
-      ])
-      const header = digestHeader({ userName: 'Ann', password, nonce: 'x', uri: '/assignroles' })
-      const refusal = await off.post('/assignroles', change, { authorization: header })
-      expect([refusal.status, refusal.headers['www-authenticate']]).toEqual([401, undefined])
-    } finally {
-      await off.close()
-    }
+    onTestFinished(() => off.close())
+
+    const got = await off.post('/auth/digest', {})
+    expect([got.status, got.json.ResponseStatus?.Message]).toEqual([
+      404,
+      "No configuration was added for OAuth provider 'digest'",
+    ])
+    const header = digestHeader({ userName: 'Ann', password, nonce: 'x', uri: '/assignroles' })
+    const refusal = await off.post('/assignroles', change, { authorization: header })
+    expect([refusal.status, refusal.headers['www-authenticate']]).toEqual([401, undefined])
   })
 
   test('RFC 7616 3.9.1 the test client computes the responses of the example', () => {

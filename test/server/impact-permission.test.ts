@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { GetImpactResponse } from '../../src/core/protocol/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
@@ -13,9 +13,8 @@ const far = { 'x-forwarded-for': '203.0.113.9' }
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1${more}}`
 
 let site: Accounts
-let folder: string
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-impact-'))
   const yaml = `types:
   Sql: [${tcp('orders')}, ${tcp('pool', ', dependsOn: orders')}]
   App: [${tcp('shop', ', dependsOn: Sql/pool')}, ${tcp('cart', ', dependsOn: shop')}]
@@ -32,10 +31,7 @@ beforeAll(async () => {
   for (const [userName, grants] of Object.entries(users))
     await site.admin.users.add({ userName, password, ...grants }, by)
 })
-afterAll(async () => {
-  await site.close()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => site.close())
 
 let number = 0
 async function impact(userName: string | undefined, monitor?: string) {

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { HistoryIncident } from '../../src/core/protocol/index.ts'
 import { ask, type ServeNode, startNode } from '../support/program/serve-node.ts'
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { maxMs } from './scheduled-web.ts'
 
@@ -41,8 +41,7 @@ async function listen(port: number): Promise<void> {
 test('W18 W9 during its incident a monitor is broken by a mistake, changed, renamed or removed by a reload: the first three keep the incident, the last one ends it, and each recovers once its server is back; a refused sign-in recovers with its password', {
   timeout: 2 * maxMs,
 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-incidents-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const secret = join(folder, 'password')
   writeFileSync(secret, 'wrong', { mode: 0o600 })
   const passwords: string[] = []

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { loadLatest, type MonitorReport, type Result, type Run } from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { RecentRuns } from '../../src/core/service/health/recent.ts'
@@ -114,14 +114,12 @@ describe('the latest results of a type at one depth', () => {
 
 test('a caller who asks for types that are not configured makes no series of them', async () => {
   const site = await startAccounts()
-  try {
-    for (const type of ['Mongo', 'Sql']) await ask(site.port, `/healthcheck?ExecutionMode=Basic&ServerType=${type}`)
-    const { text } = await ask(site.port, '/metrics')
-    expect(text).toContain('svc_runs_total{type="Sql",depth="Basic",trigger="caller"} 1')
-    expect(text).not.toContain('Mongo')
-  } finally {
-    await site.close()
-  }
+  onTestFinished(() => site.close())
+
+  for (const type of ['Mongo', 'Sql']) await ask(site.port, `/healthcheck?ExecutionMode=Basic&ServerType=${type}`)
+  const { text } = await ask(site.port, '/metrics')
+  expect(text).toContain('svc_runs_total{type="Sql",depth="Basic",trigger="caller"} 1')
+  expect(text).not.toContain('Mongo')
 })
 
 test('W4 of a monitor that another node runs, the run of a caller is shown to people, and is no result of this node', async () => {

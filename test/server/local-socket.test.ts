@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Call } from '../../src/core/protocol/service/service.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { cert, key } from './certificate.ts'
 import { healthy, openSite, question, startSite, withSite } from './site.ts'
@@ -16,10 +16,9 @@ import { healthy, openSite, question, startSite, withSite } from './site.ts'
 let folder = ''
 let socket = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-socket-'))
+  folder = temporaryFolder()
   socket = join(folder, 'svc.sock')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 async function ask(path: string, headers: Readonly<Record<string, string>> = {}) {
   const sent = request({ socketPath: socket, path, headers: { host: 'localhost', ...headers }, agent: false }).end()
@@ -73,17 +72,15 @@ suiteWith(missing, 'serve.socket', () => {
 
   test('S11 the socket has mode 0600, whatever the umask, and serve.socketGroup makes it 0660', async () => {
     const before = process.umask(0)
-    try {
-      await withSite({ options: { socket } }, async () => expect(lstatSync(socket).mode & 0o777).toBe(0o600))
-      const socketGroup = String(process.getgid?.())
-      await withSite({ options: { socket, socketGroup } }, async () => {
-        expect(lstatSync(socket)).toMatchObject({ gid: process.getgid?.() })
-        expect(lstatSync(socket).mode & 0o777).toBe(0o660)
-      })
-      expect(process.umask()).toBe(0)
-    } finally {
-      process.umask(before)
-    }
+    onTestFinished(() => void process.umask(before))
+
+    await withSite({ options: { socket } }, async () => expect(lstatSync(socket).mode & 0o777).toBe(0o600))
+    const socketGroup = String(process.getgid?.())
+    await withSite({ options: { socket, socketGroup } }, async () => {
+      expect(lstatSync(socket)).toMatchObject({ gid: process.getgid?.() })
+      expect(lstatSync(socket).mode & 0o777).toBe(0o660)
+    })
+    expect(process.umask()).toBe(0)
   })
 
   test('S9 a stop removes the socket', async () => {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { connectionsToClose, type LocalConnection, limitLocal } from '../../src/core/server/loopback-limit.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
@@ -225,15 +225,15 @@ suiteWith(missing, 'the connections of two accounts from loopback', () => {
   ])('S3 512 connections of another account that have sent %s shut nobody out', async (_what, first) => {
     const { port, server } = await openSite({})
     const child = await hog(port, 512, first)
-    try {
-      const answers = await Promise.all(
-        Array.from({ length: 20 }, async () => (await fetch(`${server.url}/livez`)).status),
-      )
-      expect(answers).toEqual(Array.from({ length: 20 }, () => 200))
-    } finally {
+    onTestFinished(async () => {
       child.kill('SIGKILL')
       await once(child, 'exit')
-    }
+    })
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, async () => (await fetch(`${server.url}/livez`)).status),
+    )
+    expect(answers).toEqual(Array.from({ length: 20 }, () => 200))
   })
 
   test('S3 over TLS, connections without a ClientHello are closed after 2 s once half are in use', async () => {

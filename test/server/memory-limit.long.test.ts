@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { memoryCgroupMissing, startMemoryCgroup } from '../support/faults/memory-cgroup.ts'
 import { ask, signIn, startNode } from '../support/program/serve-node.ts'
 import { floodOfSignIns } from '../support/program/sign-in-flood.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const deployed = {
   'the systemd unit': ['deploy/systemd/svc.service', /^Environment=(MALLOC_\w+)=(\d+)$/m],
@@ -18,29 +18,26 @@ suiteWith(memoryCgroupMissing, 'a server with little memory', () => {
     async (_, [file, pattern]) => {
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
       const [, name = '', value = ''] = pattern.exec(text) ?? []
-      const folder = mkdtempSync(join(tmpdir(), 'svc-memory-'))
+      const folder = temporaryFolder()
       const group = startMemoryCgroup(128)
-      try {
-        const store = join(folder, 'store', 'svc.db')
-        const flags = ['--behind-proxy', '127.0.0.1']
-        await using node = await startNode({ store, command: group.command, flags, env: { [name]: value } })
-        let ended = false
-        void node.ended.then(() => {
-          ended = true
-        })
-        const flood = { port: node.port, strangers: 64, seconds: 8, ended: () => ended }
-        const { answers, healthMs } = await floodOfSignIns(flood)
-        expect(ended).toBe(false)
-        // Passwords were really compared, and health was answered meanwhile.
-        expect(answers.get('401')).toBeGreaterThan(20)
-        expect([...answers.keys()].toSorted()).toEqual(['401', '503'])
-        expect(healthMs.length).toBeGreaterThan(10)
-        expect((await signIn(node)).status).toBe(200)
-        expect((await ask(`${node.url}/readyz`)).status).toBe(200)
-      } finally {
-        rmSync(folder, { recursive: true, force: true })
-        group.remove()
-      }
+      onTestFinished(() => group.remove())
+
+      const store = join(folder, 'store', 'svc.db')
+      const flags = ['--behind-proxy', '127.0.0.1']
+      await using node = await startNode({ store, command: group.command, flags, env: { [name]: value } })
+      let ended = false
+      void node.ended.then(() => {
+        ended = true
+      })
+      const flood = { port: node.port, strangers: 64, seconds: 8, ended: () => ended }
+      const { answers, healthMs } = await floodOfSignIns(flood)
+      expect(ended).toBe(false)
+      // Passwords were really compared, and health was answered meanwhile.
+      expect(answers.get('401')).toBeGreaterThan(20)
+      expect([...answers.keys()].toSorted()).toEqual(['401', '503'])
+      expect(healthMs.length).toBeGreaterThan(10)
+      expect((await signIn(node)).status).toBe(200)
+      expect((await ask(`${node.url}/readyz`)).status).toBe(200)
     },
     120_000,
   )

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { loadPrometheus } from '../../src/core/checks/reports/index.ts'
 import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
@@ -48,11 +48,7 @@ const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = 
 })
 
 const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
-  runtime: {
-    recent: async () => runs,
-    facts: runtimeFacts({ types: ['Sql'] }),
-    ...runtime,
-  },
+  runtime: { recent: async () => runs, facts: runtimeFacts({ types: ['Sql'] }), ...runtime },
 })
 
 async function scrape(options: SiteOptions) {
@@ -347,27 +343,23 @@ test('docs/metrics.md names every metric that can be exported', async () => {
 
 test('S11 beyond loopback an anonymous caller sees states without names, items and values; a key sees all of them', async () => {
   const accounts = await startAccounts({ trustProxy: ['127.0.0.1'] })
-  try {
-    const by = { who: 'local:tester', correlationId: 'test' }
-    const { secret } = await accounts.admin.keys.create({ name: 'prometheus', userName: 'Ann' }, by)
-    const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
-    await ask(accounts.port, '/healthcheck?ServerType=Sql&ExecutionMode=Standard')
-    const seriesFor = async (headers: Readonly<Record<string, string>>) =>
-      prometheusSeries((await ask(accounts.port, '/metrics', { headers })).text).filter(({ name }) =>
-        /^svc_(check|monitor)/.test(name),
-      )
-    const stranger = await seriesFor(elsewhere)
-    expect(stranger.length).toBeGreaterThan(0)
-    expect(stranger.some(({ name, labels }) => /value|threshold/.test(name) || labels['item'] !== undefined)).toBe(
-      false,
+  onTestFinished(() => accounts.close())
+
+  const by = { who: 'local:tester', correlationId: 'test' }
+  const { secret } = await accounts.admin.keys.create({ name: 'prometheus', userName: 'Ann' }, by)
+  const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
+  await ask(accounts.port, '/healthcheck?ServerType=Sql&ExecutionMode=Standard')
+  const seriesFor = async (headers: Readonly<Record<string, string>>) =>
+    prometheusSeries((await ask(accounts.port, '/metrics', { headers })).text).filter(({ name }) =>
+      /^svc_(check|monitor)/.test(name),
     )
-    const signedIn = await seriesFor({ ...elsewhere, authorization: `Bearer ${secret}` })
-    expect(signedIn.some(({ name }) => name === 'svc_check_value_seconds')).toBe(true)
-    expect(signedIn.some(({ labels }) => labels['item'] !== undefined)).toBe(true)
-    expect(await seriesFor({ ...elsewhere, authorization: `Bearer ${password}` })).toEqual(stranger)
-  } finally {
-    await accounts.close()
-  }
+  const stranger = await seriesFor(elsewhere)
+  expect(stranger.length).toBeGreaterThan(0)
+  expect(stranger.some(({ name, labels }) => /value|threshold/.test(name) || labels['item'] !== undefined)).toBe(false)
+  const signedIn = await seriesFor({ ...elsewhere, authorization: `Bearer ${secret}` })
+  expect(signedIn.some(({ name }) => name === 'svc_check_value_seconds')).toBe(true)
+  expect(signedIn.some(({ labels }) => labels['item'] !== undefined)).toBe(true)
+  expect(await seriesFor({ ...elsewhere, authorization: `Bearer ${password}` })).toEqual(stranger)
 })
 
 test('S11 beyond loopback an anonymous caller gets the same sums of notifications and drills without names, whatever the label', async () => {

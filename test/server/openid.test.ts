@@ -1,18 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/core/base/settings/index.ts'
 import type { Config } from '../../src/core/config/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import type { RunningServer } from '../../src/core/server/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid/provider.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { ask, type Got } from './site.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-openid-'))
+const folder = temporaryFolder()
 /** The name under which people know both nodes. */
 const host = 'svc.example.org'
 const home = `http://${host}`
@@ -108,7 +107,6 @@ afterAll(async () => {
   await one.stop()
   await two.stop()
   await provider.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const lastReason = async (): Promise<string | undefined> => (await one.admin.audit.list({ limit: 1 }))[0]?.reason
@@ -379,19 +377,17 @@ describe('A13 opaque tokens, metadata, and what is off', () => {
 
   test('A13 where no provider is turned on, its routes are a 404 and the metadata lists none', async () => {
     const node = await startNode(undefined, join(folder, 'other.db'))
-    try {
-      const answers = [await ask(node.port, '/auth/corp'), await ask(node.port, '/auth/corp', { method: 'POST' })]
-      for (const { status, json } of answers) {
-        expect(status).toBe(404)
-        expect(json.ResponseStatus?.Message).toBe("No configuration was added for OAuth provider 'corp'")
-      }
-      const { plugins } = (await ask(node.port, '/metadata/app.json')).json as {
-        plugins?: { auth: { authProviders: unknown } }
-      }
-      expect(plugins?.auth.authProviders).toEqual([{ name: 'credentials', type: 'credentials' }])
-    } finally {
-      await node.stop()
+    onTestFinished(() => node.stop())
+
+    const answers = [await ask(node.port, '/auth/corp'), await ask(node.port, '/auth/corp', { method: 'POST' })]
+    for (const { status, json } of answers) {
+      expect(status).toBe(404)
+      expect(json.ResponseStatus?.Message).toBe("No configuration was added for OAuth provider 'corp'")
     }
+    const { plugins } = (await ask(node.port, '/metadata/app.json')).json as {
+      plugins?: { auth: { authProviders: unknown } }
+    }
+    expect(plugins?.auth.authProviders).toEqual([{ name: 'credentials', type: 'credentials' }])
   })
 
   test('A13 while the provider is down, a browser gets a page with the status 503', async () => {
@@ -404,12 +400,10 @@ describe('A13 opaque tokens, metadata, and what is off', () => {
     if (!config || !first) throw new Error('there is no provider')
     const down: Config['auth'] = { ...config, openid: [{ ...first, issuer: `http://127.0.0.1:${port}` }] }
     const node = await startNode(down, join(folder, 'down.db'))
-    try {
-      const got = await new Browser().get(`${home}/auth/corp`, node)
-      expect([got.status, got.headers['retry-after']]).toEqual([503, '10'])
-      expect(got.text).toContain('does not answer')
-    } finally {
-      await node.stop()
-    }
+    onTestFinished(() => node.stop())
+
+    const got = await new Browser().get(`${home}/auth/corp`, node)
+    expect([got.status, got.headers['retry-after']]).toEqual([503, '10'])
+    expect(got.text).toContain('does not answer')
   })
 })

@@ -27,10 +27,7 @@ const healthAnswer = (message: string, status: MonitoringStatus = 'Success', nam
   })
 
 const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
-  runtime: {
-    recent: async () => runs,
-    facts: runtimeFacts({ types: ['Sql'], ...facts }),
-  },
+  runtime: { recent: async () => runs, facts: runtimeFacts({ types: ['Sql'], ...facts }) },
 })
 const page = async (options: SiteOptions, headers: Record<string, string> = {}): Promise<string> => {
   let text = ''

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import {
   type AccountRules,
   accountFinder,
@@ -17,6 +16,7 @@ import {
   searchTable,
 } from '../../src/core/server/peer-account.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 type Connection = Socket & AsyncDisposable & { readonly child: ChildProcess }
@@ -191,24 +191,20 @@ test('S8 one search at a time serves all connections that wait, and begins after
 })
 
 test('S8 S11 a connection is found behind all that the kernel keeps in TIME_WAIT, and not further down than 64 MiB', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  const folder = temporaryFolder()
   const other = `${line(0, '0100007F:A1B3 0200007F:1F90', another)}\n`
-  try {
-    const accountBehind = async (sockets: number): Promise<number | undefined> => {
-      const file = join(folder, 'tcp')
-      writeFileSync(file, '  sl  local_address …\n')
-      appendFileSync(file, Buffer.alloc(sockets * other.length, other))
-      appendFileSync(file, `${line(sockets, key, ours)}\n`)
-      const accounts = new Map<string, number>()
-      await searchTable(file, new Set([key]), accounts)
-      return accounts.get(key)
-    }
-    expect(await accountBehind(0)).toBe(ours)
-    expect(await accountBehind(262_144)).toBe(ours)
-    expect(await accountBehind(Math.ceil(maxTableBytes / other.length))).toBeUndefined()
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  const accountBehind = async (sockets: number): Promise<number | undefined> => {
+    const file = join(folder, 'tcp')
+    writeFileSync(file, '  sl  local_address …\n')
+    appendFileSync(file, Buffer.alloc(sockets * other.length, other))
+    appendFileSync(file, `${line(sockets, key, ours)}\n`)
+    const accounts = new Map<string, number>()
+    await searchTable(file, new Set([key]), accounts)
+    return accounts.get(key)
   }
+  expect(await accountBehind(0)).toBe(ours)
+  expect(await accountBehind(262_144)).toBe(ours)
+  expect(await accountBehind(Math.ceil(maxTableBytes / other.length))).toBeUndefined()
 })
 
 /** A table as the kernel hands it out: 27 sockets with each read, and nothing else to wait for. */
@@ -229,7 +225,7 @@ function kernelTable(sockets: number, last: string) {
 }
 
 test('S8 a search among 30,000 sockets reads in a few turns of the event loop, not one for each read', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  const folder = temporaryFolder()
   const file = join(folder, 'tcp')
   writeFileSync(file, '')
   const table = kernelTable(30_000, line(30_000, key, ours))
@@ -241,21 +237,20 @@ test('S8 a search among 30,000 sockets reads in a few turns of the event loop, n
     if (!ends) setImmediate(count)
   }
   setImmediate(count)
-  try {
-    let spentMs = 0
-    const spent = (ms: number): void => {
-      spentMs += ms
-    }
-    await searchTable(file, new Set([key]), accounts, { read: table.read, spent })
+  onTestFinished(() => {
     ends = true
-    expect(accounts.get(key)).toBe(ours)
-    expect(table.reads()).toBeGreaterThan(1_100)
-    expect(turns).toBeLessThan(table.reads() / 5)
-    expect(spentMs).toBeGreaterThan(0)
-  } finally {
-    ends = true
-    rmSync(folder, { recursive: true, force: true })
+  })
+
+  let spentMs = 0
+  const spent = (ms: number): void => {
+    spentMs += ms
   }
+  await searchTable(file, new Set([key]), accounts, { read: table.read, spent })
+  ends = true
+  expect(accounts.get(key)).toBe(ours)
+  expect(table.reads()).toBeGreaterThan(1_100)
+  expect(turns).toBeLessThan(table.reads() / 5)
+  expect(spentMs).toBeGreaterThan(0)
 })
 
 test.each([
@@ -280,32 +275,30 @@ test.each([
 
 test('S11 a caller whose account is not known after 500 ms is a stranger, and no longer once the search has ended', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  try {
-    const { promise, resolve } = Promise.withResolvers<number | undefined>()
-    let [searches, late] = [0, 0]
-    const process = peerProcesses({
-      find: () => {
-        searches += 1
-        return promise
-      },
-      own: ours,
-      localAccounts: new Set(),
-      trustLocal: true,
-      late: () => {
-        late += 1
-      },
-    })(ends)
-    const first = process.reads()
-    await vi.advanceTimersByTimeAsync(maxAccountMs - 1)
-    expect(await Promise.race([first, 'waits'])).toBe('waits')
-    await vi.advanceTimersByTimeAsync(1)
-    expect([await first, late]).toEqual([false, 1])
-    // The next request of the connection does not wait again.
-    expect([await process.reads(), await process.isOwn(), searches]).toEqual([false, false, 1])
-    resolve(ours)
-    await promise
-    expect([await process.reads(), await process.isOwn(), searches]).toEqual([true, true, 1])
-  } finally {
-    vi.useRealTimers()
-  }
+  onTestFinished(() => void vi.useRealTimers())
+
+  const { promise, resolve } = Promise.withResolvers<number | undefined>()
+  let [searches, late] = [0, 0]
+  const process = peerProcesses({
+    find: () => {
+      searches += 1
+      return promise
+    },
+    own: ours,
+    localAccounts: new Set(),
+    trustLocal: true,
+    late: () => {
+      late += 1
+    },
+  })(ends)
+  const first = process.reads()
+  await vi.advanceTimersByTimeAsync(maxAccountMs - 1)
+  expect(await Promise.race([first, 'waits'])).toBe('waits')
+  await vi.advanceTimersByTimeAsync(1)
+  expect([await first, late]).toEqual([false, 1])
+  // The next request of the connection does not wait again.
+  expect([await process.reads(), await process.isOwn(), searches]).toEqual([false, false, 1])
+  resolve(ours)
+  await promise
+  expect([await process.reads(), await process.isOwn(), searches]).toEqual([true, true, 1])
 })

@@ -1,21 +1,20 @@
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import type { Core } from '../../src/core/service/open.ts'
 import { testCore } from '../support/engine/core.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let folder: string
 let core: Core | undefined
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-reload-'))
+  folder = temporaryFolder()
 })
 afterEach(async () => {
   await core?.runtime.close()
   core = undefined
-  rmSync(folder, { recursive: true, force: true })
 })
 
 async function configured(yaml: string) {

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { ask, startNode } from '../support/program/serve-node.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const callersOfType = 8
@@ -27,8 +27,7 @@ async function peer(): Promise<{ readonly port: number; readonly count: () => nu
 }
 
 test('W9 under load of callers and of the schedule, reloads lose no answer and keep the times of the schedule, and a bad file is refused with its line', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-reload-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const { port } = await peer()
   const tcp = (name: string, at = port, more = ''): string =>
     `{kind: tcp, name: ${name}, host: 127.0.0.1, port: ${at}, timeout: 5s${more}}`

@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
@@ -10,6 +9,7 @@ import { decodeRun } from '../../src/core/protocol/wire/index.ts'
 import type { Core } from '../../src/core/service/open.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { refusedPort } from '../support/faults/faults.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let folder: string
 let core: Core
@@ -27,7 +27,7 @@ const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, hos
 const reload = (yaml: string) => core.reload?.(async () => await configured(yaml))
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-reload-'))
+  folder = temporaryFolder()
   connections = 0
   peer = createServer((socket) => {
     connections += 1
@@ -50,7 +50,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await close()
   peer.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const text = async (path: string): Promise<string> => await (await fetch(`${url}${path}`)).text()

@@ -6,7 +6,7 @@ import { request } from 'node:https'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Peer, peer, speaks } from '../support/faults/faults.ts'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import type { Serving } from '../support/program/serving.ts'
@@ -182,33 +182,30 @@ peerSuite(missing, 'svc serve --behind-proxy', () => {
     ['haproxy', /bind :443/, (port: number) => `bind 127.0.0.1:${port}`, startHaproxy],
   ])('S11 the lines for %s in docs/serve.md report the caller and https', async (name, place, here, start) => {
     const certificates = makeCertificates()
-    try {
-      const { cert, key } = certificates.selfSigned
-      const flags = ['--behind-proxy', '127.0.0.1', '--allowed-host', 'svc.example.com']
-      await using serve = await startServeProcess('types: {}\n', flags)
-      const block =
-        new RegExp(`\`\`\`${name}\\n(.*?)\`\`\``, 's').exec(readFileSync('docs/serve.md', 'utf8'))?.[1] ?? ''
-      await using proxy = await start((port, folder) => {
-        const files = { 'chain.pem': cert, 'key.pem': key, 'chain-and-key.pem': `${cert}\n${key}` }
-        for (const [file, pem] of Object.entries(files)) writeFileSync(join(folder, file), pem)
-        return block
-          .replace(place, here(port))
-          .replace('127.0.0.1:8790', `127.0.0.1:${serve.port}`)
-          .replaceAll(/\b(chain|key|chain-and-key)\.pem/g, (file) => join(folder, file))
-      })
-      // An address of this machine that is not the one of the proxy.
-      const got = await overTls(proxy.port, '/types/typescript', {
-        host: 'svc.example.com',
-        // The caller itself may send anything.
-        'x-forwarded-for': '198.51.100.4',
-        'x-forwarded-proto': 'http',
-      })
-      expect(got).toContain('BaseUrl: https://svc.example.com')
-      await until(() => serve.log().includes('"address":"127.0.0.9"'))
-      expect(serve.log()).not.toContain('198.51.100.4')
-    } finally {
-      certificates.remove()
-    }
+    onTestFinished(() => certificates.remove())
+
+    const { cert, key } = certificates.selfSigned
+    const flags = ['--behind-proxy', '127.0.0.1', '--allowed-host', 'svc.example.com']
+    await using serve = await startServeProcess('types: {}\n', flags)
+    const block = new RegExp(`\`\`\`${name}\\n(.*?)\`\`\``, 's').exec(readFileSync('docs/serve.md', 'utf8'))?.[1] ?? ''
+    await using proxy = await start((port, folder) => {
+      const files = { 'chain.pem': cert, 'key.pem': key, 'chain-and-key.pem': `${cert}\n${key}` }
+      for (const [file, pem] of Object.entries(files)) writeFileSync(join(folder, file), pem)
+      return block
+        .replace(place, here(port))
+        .replace('127.0.0.1:8790', `127.0.0.1:${serve.port}`)
+        .replaceAll(/\b(chain|key|chain-and-key)\.pem/g, (file) => join(folder, file))
+    })
+    // An address of this machine that is not the one of the proxy.
+    const got = await overTls(proxy.port, '/types/typescript', {
+      host: 'svc.example.com',
+      // The caller itself may send anything.
+      'x-forwarded-for': '198.51.100.4',
+      'x-forwarded-proto': 'http',
+    })
+    expect(got).toContain('BaseUrl: https://svc.example.com')
+    await until(() => serve.log().includes('"address":"127.0.0.9"'))
+    expect(serve.log()).not.toContain('198.51.100.4')
   })
 
   test('S11 the lines for nginx in docs/serve.md that name paths forward these paths only, however others are spelled', async () => {

@@ -4,7 +4,8 @@ import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { refusedPort } from '../support/faults/faults.ts'
 import { admin, startServe } from '../support/program/serve-command.ts'
 import type { Serving } from '../support/program/serving.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
 const runType = 'application/vnd.svc.run+json;version=1'
@@ -15,8 +16,8 @@ const address = Object.values(networkInterfaces())
 const missing = address === undefined ? 'this machine has no IPv4 address but loopback' : undefined
 
 suiteWith(missing, 'the run document at an address that is not loopback', () => {
-  const home: Home = svcHome()
-  const open: Home = svcHome()
+  const home: Home = temporaryHome()
+  const open: Home = temporaryHome()
   let server: Serving
   let openServer: Serving
   let port: number
@@ -31,8 +32,6 @@ suiteWith(missing, 'the run document at an address that is not loopback', () => 
   afterAll(async () => {
     await server?.stop()
     await openServer?.stop()
-    home.remove()
-    open.remove()
   })
 
   async function ask(url: string, headers: Readonly<Record<string, string>> = {}) {

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { aheadBy, fakeTimeMissing } from '../support/faults/clock.ts'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { peerSuite } from '../support/suite/peer.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { badChecks, latenessIn, maxMs, metricsOf, monitorsOf, mostRuns, startScheduledWeb } from './scheduled-web.ts'
 
@@ -14,8 +14,7 @@ peerSuite(fakeTimeMissing, 'W1 a wall clock that is set, beside a schedule', () 
   test(
     'W1 a clock that is set a day ahead and back, or passes into summer time, makes nothing due and nothing fail',
     async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'svc-clock-'))
-      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const folder = temporaryFolder()
       const clock = join(folder, 'clock')
       const set = (offset: string): void => writeFileSync(clock, `${offset}\n`)
       set('+0')

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, watch, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { resolveHost } from '../../src/core/base/net/connect.ts'
@@ -9,6 +8,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { type ScheduledMonitor, scheduledMonitors } from '../../src/core/service/watch/scheduled-monitors.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
 import { startFtpServer } from '../support/servers/ftp-server.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 /** Settings that let each kind write, and whether anything remains of the monitor when it may not. */
@@ -31,8 +31,7 @@ const writers: Readonly<Record<string, { readonly settings: string; readonly rem
 
 /** The scheduled monitor of a svc.yaml with this monitor. */
 async function scheduledOf(monitor: string): Promise<ScheduledMonitor | undefined> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-writes-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   writeFileSync(join(folder, 'svc.yaml'), `types: {App: {host: false, monitors: [{${monitor}}]}}\n`, { mode: 0o600 })
   const env = { SVC_HOME: folder, P: 'secret-of-the-test' }
   const config = await loadConfig({ env, platform: process.platform, home: folder })

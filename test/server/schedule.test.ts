@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 import { early } from './scheduled-web.ts'
 
@@ -22,7 +22,7 @@ async function peer(): Promise<{ readonly port: number; readonly count: () => nu
 }
 
 async function serving(yaml: string | undefined) {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-schedule-'))
+  const folder = temporaryFolder()
   if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
@@ -32,7 +32,6 @@ async function serving(yaml: string | undefined) {
   onTestFinished(async () => {
     await server.stop()
     await runtime.close()
-    rmSync(folder, { recursive: true, force: true })
   })
   const metrics = async (): Promise<string> => await (await fetch(`${server.url}/metrics`)).text()
   return { server, runtime, begin: () => runtime.answersAt?.(server.url), metrics }

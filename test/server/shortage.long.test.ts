@@ -27,10 +27,7 @@ type Question = {
 type Ask = (question: Question) => Promise<Answer>
 
 /** Asks over one connection, which is open before anything fails. */
-function asker({ port }: ServeProcess): {
-  readonly ask: Ask
-  readonly close: () => void
-} {
+function asker({ port }: ServeProcess): { readonly ask: Ask; readonly close: () => void } {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   return {
     ask: ({ method, path, headers = {}, body }) =>

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
@@ -8,6 +7,7 @@ import {
   permissionMistake,
   type SilenceMonitorsResponse,
 } from '../../src/core/protocol/index.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
@@ -16,10 +16,9 @@ const far = { 'x-forwarded-for': '203.0.113.9' }
 const tcp = (name: string): string => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1}`
 
 let site: Accounts
-let folder: string
+const folder = temporaryFolder()
 const keys = new Map<string, string>()
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-silence-'))
   const yaml = `types:\n  Sql: [${tcp('orders')}]\n  App: [${tcp('shop')}]\n`
   writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const { types } = await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
@@ -36,10 +35,7 @@ beforeAll(async () => {
   }
   keys.set('Ann', (await site.signIn()).BearerToken)
 })
-afterAll(async () => {
-  await site.close()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => site.close())
 
 const request = async (who: string | undefined, method: 'GET' | 'POST', path: string, body?: object) => {
   const key = who === undefined ? undefined : keys.get(who)

@@ -2,7 +2,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { operations } from '../../src/core/protocol/index.ts'
 import { commands } from '../../src/registry.ts'
-import { type Home, svcHome } from '../support/program/svc.ts'
+import type { Home } from '../support/program/svc.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
 import { isQuick } from '../support/suite/tier.ts'
 import { type Accounts, bearer, by, password, startAccounts } from './accounts.ts'
 import { ask, type Got } from './site.ts'
@@ -192,26 +193,22 @@ describe('O8 an Admin for a time', () => {
   })
 
   test('O8 no command creates users, passwords, keys or links at a server', async () => {
-    const home: Home = svcHome()
-    try {
-      const tim = await site.signIn({ UserName: 'Tim' })
-      const before = rights()
-      const at = ['--server', `http://127.0.0.1:${site.port}`]
-      const own = Object.keys(commands).filter((id) => /^(?:users|keys|audit):|^(?:backup|restore)$/.test(id))
-      expect(own.length).toBeGreaterThan(10)
-      for (const id of own) {
-        const words = [...id.split(':'), 'Ann', '--user', 'Tim', '--role', 'Admin', ...at]
-        const { code } = await home.run(words, { env: { SVC_TOKEN: tim.BearerToken }, stdin: `${password}\n` })
-        expect([id, code]).toEqual([id, 2])
-      }
-      const assign = ['roles', 'assign', 'Ned', '--role', 'Ops', ...at]
-      for (const more of [[], ['--permanent'], ['--for', '2h'], ['--until', later]]) {
-        const ran = await home.run([...assign, ...more], { env: { SVC_TOKEN: tim.BearerToken } })
-        expect([more, ran.code, ran.stderr]).toEqual([more, 5, expect.stringContaining('your own role Admin ends')])
-      }
-      expect(rights()).toEqual(before)
-    } finally {
-      home.remove()
+    const home: Home = temporaryHome()
+    const tim = await site.signIn({ UserName: 'Tim' })
+    const before = rights()
+    const at = ['--server', `http://127.0.0.1:${site.port}`]
+    const own = Object.keys(commands).filter((id) => /^(?:users|keys|audit):|^(?:backup|restore)$/.test(id))
+    expect(own.length).toBeGreaterThan(10)
+    for (const id of own) {
+      const words = [...id.split(':'), 'Ann', '--user', 'Tim', '--role', 'Admin', ...at]
+      const { code } = await home.run(words, { env: { SVC_TOKEN: tim.BearerToken }, stdin: `${password}\n` })
+      expect([id, code]).toEqual([id, 2])
     }
+    const assign = ['roles', 'assign', 'Ned', '--role', 'Ops', ...at]
+    for (const more of [[], ['--permanent'], ['--for', '2h'], ['--until', later]]) {
+      const ran = await home.run([...assign, ...more], { env: { SVC_TOKEN: tim.BearerToken } })
+      expect([more, ran.code, ran.stderr]).toEqual([more, 5, expect.stringContaining('your own role Admin ends')])
+    }
+    expect(rights()).toEqual(before)
   })
 })

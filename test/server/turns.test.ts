@@ -5,9 +5,7 @@ import { liveText } from '../../src/core/checks/reports/live.ts'
 import type { RunMonitor } from '../../src/core/protocol/index.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 
-afterEach(() => {
-  vi.restoreAllMocks()
-})
+afterEach(() => vi.restoreAllMocks())
 
 /** Simulated: a clock by which each piece of work takes longer than a turn may. */
 function slowClock(): void {

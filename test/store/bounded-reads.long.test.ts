@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
 import { type Backend, backends } from '../support/store/data-fixture.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 /**
@@ -68,19 +68,15 @@ async function fill({ name, raw }: Backend, store: string): Promise<void> {
 
 describe.each(backends)('no command and no start-up reads all of a store on $name', (backend) => {
   let store = ''
-  let home = ''
+  const home = temporaryFolder()
   beforeAll(async () => {
     await backend.start()
-    home = mkdtempSync(join(tmpdir(), 'svc-reads-'))
     store = await backend.fresh()
     await (await openData({ store, create: true })).close()
     await fill(backend, store)
     writeFileSync(join(home, 'password'), 'violet-harbour-42\n')
   }, 120_000)
-  afterAll(async () => {
-    await backend.stop()
-    rmSync(home, { recursive: true, force: true })
-  })
+  afterAll(() => backend.stop())
 
   const rowsFile = () => join(home, 'rows')
   const env = () => ({

@@ -1,10 +1,9 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Fault } from '../../src/core/base/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres/migrate.ts'
@@ -22,24 +21,17 @@ import {
   withData,
 } from '../support/store/data-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let server: PostgresServer
-let folder = ''
+const folder = temporaryFolder()
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-pg-'))
   server = await startPostgres(['max_connections=40'])
 })
-afterAll(async () => {
-  await server.remove()
-  rmSync(folder, { recursive: true, force: true })
-})
-const opened: Data[] = []
-afterEach(async () => {
-  for (const data of opened.splice(0)) await data.close()
-})
+afterAll(() => server.remove())
 async function open(store: string, env: Readonly<Record<string, string>> = {}): Promise<Data> {
   const data = await openData({ store, create: true, env })
-  opened.push(data)
+  onTestFinished(() => data.close())
   return data
 }
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -8,19 +7,17 @@ import { type Data, openData } from '../../src/core/store/index.ts'
 import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
 import { actor, failed, failuresOf, faultOf, newUser, nobody, withData } from '../support/store/data-fixture.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let folder = ''
 let store = ''
 let data: Data
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-data-'))
+  folder = temporaryFolder()
   store = join(folder, 'home', 'svc.db')
   data = await openData({ store, create: true })
 })
-afterEach(async () => {
-  await data.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterEach(() => data.close())
 const holding = (): DatabaseSync => {
   const holder = new DatabaseSync(store)
   holder.exec('BEGIN IMMEDIATE')

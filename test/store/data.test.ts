@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { type Data, openData, type User } from '../../src/core/store/index.ts'
 import {
@@ -806,12 +806,10 @@ describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop
       expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store is closed'])
     }
     const again = await openData({ store, create: false })
-    try {
-      expect(await again.users.byId(user.id)).toEqual(user)
-      expect(await again.sessions.find(session.hash)).toEqual(session)
-    } finally {
-      await again.close()
-    }
+    onTestFinished(() => again.close())
+
+    expect(await again.users.byId(user.id)).toEqual(user)
+    expect(await again.sessions.find(session.hash)).toEqual(session)
   })
   test('D2 without create, a missing store is a Fault', async () => {
     const place = (await fresh()).replace(/svc\.db$/, 'missing.db')

@@ -1,17 +1,16 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { openData, openStore } from '../../src/core/store/index.ts'
 import { actor, newUser, type Program, program, withData } from '../support/store/data-fixture.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let folder = ''
 let store = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-durable-'))
+  folder = temporaryFolder()
   store = join(folder, 'home', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** SVC_PROVE=1 does as many as the specification asks for. */
 const kills = process.env.SVC_PROVE === '1' ? 500 : 25

@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
@@ -11,6 +10,7 @@ import { type PostgresServer, startPostgres } from '../support/servers/postgres.
 import { freePort } from '../support/servers/server.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
 import { faultOf, freshDatabase, storePassword } from '../support/store/data-fixture.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
 const maxMs = 60_000
@@ -77,7 +77,7 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
   test('W16 it warns once and monitors; sign-in, roles, silences and history are 503. When PostgreSQL answers, nodes use the store without a restart: the Admin is there, the nodes share the monitors, and states and the audit are stored', {
     timeout: 5 * maxMs,
   }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-late-'))
+    const folder = temporaryFolder()
     try {
       await using shop = await httpPeer((_, response) => void response.writeHead(500).end('page'))
       const store = await freshDatabase(server)
@@ -132,7 +132,6 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
       await until(() => readFileSync(stream, 'utf8').includes('user.added'), maxMs)
       await until(async () => (await figure(one, 'svc_audit_seals_total')) !== undefined, maxMs)
     } finally {
-      rmSync(folder, { recursive: true, force: true })
     }
   })
 
@@ -176,7 +175,7 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
   test('W16 a mistake that only PostgreSQL can find is logged with its remedy when it answers, and no restart is needed once it is corrected', {
     timeout: 3 * maxMs,
   }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-late-'))
+    const folder = temporaryFolder()
     try {
       const file = join(folder, 'password')
       writeFileSync(file, 'wrong\n', { mode: 0o600 })
@@ -196,7 +195,6 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
       await until(async () => (await signIn(node)).status === 200, maxMs, 250)
       expect(linesWith(node, 'rejects the password of svc')).toHaveLength(1)
     } finally {
-      rmSync(folder, { recursive: true, force: true })
     }
   })
 
@@ -225,7 +223,7 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
   }, async () => {
     const store = await freshDatabase(server)
     await stop()
-    const folder = mkdtempSync(join(tmpdir(), 'svc-late-'))
+    const folder = temporaryFolder()
     const log: string[] = []
     let isPrepared = false
     let attempts = 0
@@ -265,7 +263,6 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
       )
     } finally {
       await core.runtime.close()
-      rmSync(folder, { recursive: true, force: true })
     }
   })
 })

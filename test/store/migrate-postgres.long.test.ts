@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres/migrate.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
@@ -17,7 +17,6 @@ afterAll(async () => await server.remove())
 const oldVersion = 4
 const rows = 5_000
 let url = ''
-const clients: pg.Client[] = []
 beforeEach(async () => {
   url = await freshDatabase(server)
   const client = await open()
@@ -30,12 +29,9 @@ beforeEach(async () => {
   await client.query(`INSERT INTO "refreshTokens"
     SELECT 'r' || n, 'f' || n, 'u', 0, 'fixed', 0, 1, 1, 9e15::bigint, NULL, NULL FROM generate_series(1, ${rows}) n`)
 })
-afterEach(async () => {
-  for (const client of clients.splice(0)) await client.end().catch(() => {})
-})
 async function open(): Promise<pg.Client> {
   const client = await server.client(new URL(url).pathname.slice(1))
-  clients.push(client)
+  onTestFinished(() => client.end().catch(() => {}))
   return client
 }
 /** Upgrades the store as `svc serve` of this version does when it starts. */

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { openStore } from '../../src/core/store/index.ts'
 import { manySteps } from '../support/store/steps.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { isQuick } from '../support/suite/tier.ts'
 
 /** How often a process is killed, and how many processes open one store. */
@@ -17,10 +17,9 @@ const [rounds, together] = isQuick() ? [3, 3] : [8, 6]
 let folder = ''
 let path = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-store-'))
+  folder = temporaryFolder()
   path = join(folder, 'home', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 type Opener = { readonly child: ChildProcess; readonly go: () => void; readonly lines: string[] }
 

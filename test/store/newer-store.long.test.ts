@@ -142,9 +142,7 @@ describe.concurrent('W6 a node that is too old, beside nodes of the new version'
     ['the history in the store', `UPDATE "historyMeta" SET "version" = ${schema}`],
   ])(
     'W6 a running node continues when %s is upgraded; one that starts afterwards is not a member, and sends only after the other has been gone for a minute',
-    {
-      timeout: 6 * maxMs,
-    },
+    { timeout: 6 * maxMs },
     async (what, upgrade) => {
       const alerts: Alert[] = []
       await using hook = await httpPeer((request, response) => {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
@@ -20,6 +18,7 @@ import {
   subjectOf,
   taken,
 } from '../support/store/nodes.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const day = 86_400_000
 const noon = Date.UTC(2026, 5, 1, 12)
@@ -117,11 +116,10 @@ test('W4 all nodes of a store read the same key, which the first one makes, and 
 })
 
 test('W4 an embedded store has no nodes', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-nodes-'))
+  const folder = temporaryFolder()
   const data = await openData({ store: join(folder, 'svc.db'), create: true })
   expect(data.nodes).toBeUndefined()
   await data.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 test('W4 W6 (simulated) a node takes over what a server of the version before has stored, also after the upgrade', async () => {

@@ -3,7 +3,6 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,23 +13,22 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { Fault } from '../../src/core/base/errors.ts'
 import { openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { manySteps } from '../support/store/steps.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const posix = process.platform !== 'win32'
 let folder = ''
 let path = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-store-'))
+  folder = temporaryFolder()
   path = join(folder, 'home', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const make = (): void => openStore({ path, create: true }).close()
 const mode = (file: string): string => (statSync(file).mode & 0o777).toString(8)
@@ -62,16 +60,16 @@ describe('D1 how the store is opened', () => {
   test('D1 the folder is created 0700, the store and its -wal and -shm 0600, whatever the umask', () => {
     const before = process.umask(0)
     const store = openStore({ path, create: true })
-    try {
-      store.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
-      expect(readdirSync(dirname(path)).sort()).toEqual(['svc.db', 'svc.db-shm', 'svc.db-wal'])
-      if (posix) {
-        expect(mode(dirname(path))).toBe('700')
-        for (const file of [path, `${path}-wal`, `${path}-shm`]) expect([file, mode(file)]).toEqual([file, '600'])
-      }
-    } finally {
+    onTestFinished(() => {
       store.close()
       process.umask(before)
+    })
+
+    store.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    expect(readdirSync(dirname(path)).sort()).toEqual(['svc.db', 'svc.db-shm', 'svc.db-wal'])
+    if (posix) {
+      expect(mode(dirname(path))).toBe('700')
+      for (const file of [path, `${path}-wal`, `${path}-shm`]) expect([file, mode(file)]).toEqual([file, '600'])
     }
   })
   test.runIf(posix)('D1 a file or folder with wider permissions is refused, with the chmod command to run', () => {

@@ -1,19 +1,18 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { Fault, FileStoreOutage } from '../../src/core/base/errors.ts'
 import { fileSystemOf } from '../../src/core/base/files/index.ts'
 import { openData, prepareStore, type UsedStores } from '../../src/core/store/index.ts'
 import { openingFault } from '../../src/core/store/open.ts'
+import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 let folder = ''
 let store = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-outages-'))
+  folder = temporaryFolder()
   store = join(folder, 'store', 'svc.db')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const system = (code: string): Error => Object.assign(new Error(code), { code, syscall: 'open' })
 const sqlite = (errcode: number): Error => Object.assign(new Error(String(errcode)), { errcode })

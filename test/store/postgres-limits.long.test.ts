@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { StoreOutage } from '../../src/core/base/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { distantProxy } from '../support/faults/distant-proxy.ts'
@@ -14,13 +14,9 @@ beforeAll(async () => {
   server = await startPostgres(['max_connections=40'])
 })
 afterAll(async () => await server.remove())
-const opened: Data[] = []
-afterEach(async () => {
-  for (const data of opened.splice(0)) await data.close()
-})
 async function open(store: string): Promise<Data> {
   const data = await openData({ store, create: true, env: {} })
-  opened.push(data)
+  onTestFinished(() => data.close())
   return data
 }
 const accountLimit = (most: number) => server.query(`ALTER ROLE svc CONNECTION LIMIT ${most}`)

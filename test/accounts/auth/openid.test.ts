@@ -21,9 +21,7 @@ let provider: OpenIdServer
 beforeAll(async () => {
   provider = await startOpenId()
 })
-afterAll(async () => {
-  await provider.close()
-})
+afterAll(() => provider.close())
 
 const settings = (more: Partial<OpenIdSettings> = {}): OpenIdSettings => ({
   name: 'corp',
@@ -301,10 +299,7 @@ const forged: Readonly<Record<string, { readonly token: Forge; readonly reason: 
     token: withClaims(() => ({ aud: [clientId, otherClient] })),
     reason: 'azp is not this client',
   },
-  'that has expired': {
-    token: withClaims((fixture) => ({ exp: seconds(fixture) - 61 })),
-    reason: 'it has expired',
-  },
+  'that has expired': { token: withClaims((fixture) => ({ exp: seconds(fixture) - 61 })), reason: 'it has expired' },
   'without an end (exp)': { token: withClaims(() => ({ exp: undefined })), reason: 'exp is missing' },
   'whose end is text': { token: withClaims(() => ({ exp: '9999999999' })), reason: 'exp is missing' },
   'that is not valid yet (nbf)': {

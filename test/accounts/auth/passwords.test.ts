@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { refusal } from '../../../src/core/accounts/auth/password-policy.ts'
 import {
   defaultSlots,
@@ -178,32 +178,30 @@ describe('the queue', () => {
 
   test('P3 P5 while 60 strangers keep the queue full, a known caller gets a turn each time (simulated clock)', async () => {
     vi.useFakeTimers()
-    try {
-      const queue = new HashQueue(2)
-      const hash = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 40))
-      const outcome = (isKnown: boolean): Promise<boolean> =>
-        queue.run(hash, never, isKnown).then(
-          () => true,
-          () => false,
-        )
-      let attacking = true
-      const stranger = async (): Promise<void> => {
-        while (attacking) if (!(await outcome(false))) await new Promise((resolve) => setTimeout(resolve, 10))
-      }
-      const strangers = Array.from({ length: 60 }, stranger)
-      const results: boolean[] = []
-      const user = async (): Promise<void> => {
-        for (let n = 0; n < 15; n += 1) results.push(await outcome(true))
-        attacking = false
-      }
-      const all = Promise.all([user(), ...strangers])
-      while (attacking) await vi.advanceTimersByTimeAsync(100)
-      await vi.advanceTimersByTimeAsync(1_000)
-      await all
-      expect(results).toEqual(Array.from({ length: 15 }, () => true))
-    } finally {
-      vi.useRealTimers()
+    onTestFinished(() => void vi.useRealTimers())
+
+    const queue = new HashQueue(2)
+    const hash = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 40))
+    const outcome = (isKnown: boolean): Promise<boolean> =>
+      queue.run(hash, never, isKnown).then(
+        () => true,
+        () => false,
+      )
+    let attacking = true
+    const stranger = async (): Promise<void> => {
+      while (attacking) if (!(await outcome(false))) await new Promise((resolve) => setTimeout(resolve, 10))
     }
+    const strangers = Array.from({ length: 60 }, stranger)
+    const results: boolean[] = []
+    const user = async (): Promise<void> => {
+      for (let n = 0; n < 15; n += 1) results.push(await outcome(true))
+      attacking = false
+    }
+    const all = Promise.all([user(), ...strangers])
+    while (attacking) await vi.advanceTimersByTimeAsync(100)
+    await vi.advanceTimersByTimeAsync(1_000)
+    await all
+    expect(results).toEqual(Array.from({ length: 15 }, () => true))
   })
 
   test('P3 work that fails frees its slot', async () => {

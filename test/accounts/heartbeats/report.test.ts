@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
@@ -9,8 +7,9 @@ import type { ReportHeartbeat } from '../../../src/core/protocol/index.ts'
 import { type Call, type Credential, type Service, serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { startServer } from '../../../src/core/server/index.ts'
 import { type Core, openCore } from '../../../src/core/service/open.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-heartbeats-'))
+const folder = temporaryFolder()
 const by = { who: 'local:tester', correlationId: 'heartbeats' }
 const password = 'violet-harbour-42'
 
@@ -66,7 +65,6 @@ async function opened(name: string, overHttp: boolean): Promise<Opened> {
   }
   return { core, service: client, url: server.url, keys, close }
 }
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const bearer = (token: string): Credential => ({ kind: 'bearer', token })
 const as = (credential?: Credential): Call => ({

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openAccess, Paces, passwordsOfProcess } from '../../../src/core/accounts/auth/index.ts'
@@ -12,6 +10,7 @@ import type { Data, Grant } from '../../../src/core/store/index.ts'
 import { openData } from '../../../src/core/store/index.ts'
 import { placeStore } from '../../support/store/embedded.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { bearer, faultOf, from, password, session } from '../auth/fixture.ts'
 
 const hour = 3_600_000
@@ -28,7 +27,7 @@ const by = { who: 'local:test', correlationId: 'test' }
 /** The Service over a store whose clock the test moves: Ann is Admin permanently, Bob holds nothing. */
 beforeEach(async () => {
   now = start
-  folder = mkdtempSync(join(tmpdir(), 'svc-role-ends-'))
+  folder = temporaryFolder()
   const store = join(folder, 'store', 'svc.db')
   placeStore(store)
   data = await openData({ store, create: false, now: () => now })
@@ -42,10 +41,7 @@ beforeEach(async () => {
   // Nothing but accounts is asked of it.
   service = localService({ accounts } as Parameters<typeof localService>[0])
 })
-afterEach(async () => {
-  await data.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterEach(() => data.close())
 
 const over = (credential?: Credential, more: Partial<Call> = {}): Call => from('192.0.2.1', { credential, ...more })
 const here: Call = { ...over(), caller: { kind: 'local', account: 'alice' } }

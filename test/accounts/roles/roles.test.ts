@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { RunDocument } from '../../../src/core/protocol/index.ts'
@@ -13,13 +11,14 @@ import {
 } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { bearer, by, faultOf, from, password } from '../auth/fixture.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
 
 /** The Service as `svc serve` has it, with Ann the Admin and Ned without a role. */
 async function openRoles({ shared = true }: { readonly shared?: boolean } = {}): Promise<Core> {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-roles-'))
+  const folder = temporaryFolder()
   const store = join(folder, 'store', 'svc.db')
   const { service, runtime } = await openCore({
     version: '0.0.0',
@@ -31,7 +30,6 @@ async function openRoles({ shared = true }: { readonly shared?: boolean } = {}):
   })
   onTestFinished(async () => {
     await runtime.close()
-    rmSync(folder, { recursive: true, force: true })
   })
   const { admin } = runtime
   if (!admin) throw new Error('There is no administration')
@@ -240,22 +238,20 @@ describe('the guard', () => {
       hashCost: cheapHash,
       details: 'signed-in',
     })
-    try {
-      const request = { UserName: 'Ann', Password: password, Roles: ['Admin'] }
-      for (const operation of ['authenticate', 'getAccessToken', ...both] as const) {
-        expect((await faultOf(service[operation](request, over()))).fault).toBe('NotImplemented')
-      }
-      expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
-      await runtime.ready(new AbortController().signal)
-      const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
-      expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
-    } finally {
-      await runtime.close()
+    onTestFinished(() => runtime.close())
+
+    const request = { UserName: 'Ann', Password: password, Roles: ['Admin'] }
+    for (const operation of ['authenticate', 'getAccessToken', ...both] as const) {
+      expect((await faultOf(service[operation](request, over()))).fault).toBe('NotImplemented')
     }
+    expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
+    await runtime.ready(new AbortController().signal)
+    const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
+    expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
   })
 
   test('P6 a command reports what a missing store contains and does not create it', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'svc-roles-'))
+    const folder = temporaryFolder()
     const store = join(folder, 'store', 'svc.db')
     const { runtime } = await openCore({
       version: '0.0.0',
@@ -274,7 +270,6 @@ describe('the guard', () => {
       expect(await runtime.anyAdmin()).toBe(true)
     } finally {
       await runtime.close()
-      rmSync(folder, { recursive: true, force: true })
     }
     expect((await faultOf(Promise.resolve().then(() => runtime.anyAdmin()))).fault).toBe('Unavailable')
   })

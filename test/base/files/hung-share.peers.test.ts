@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkS
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type FuseShare, shareMissing, startShare } from '../../support/faults/share.ts'
 import { type Home, svcHome } from '../../support/program/svc.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
@@ -77,10 +77,7 @@ const commands: Readonly<Record<string, Command>> = {
       ...['--bootstrap-admin', 'ann', '--bootstrap-password-file', at('password')],
     ],
   },
-  'the store of a command': {
-    args: (at) => ['users', 'list', '--store', at('store/svc.db')],
-    well: /No store exists/,
-  },
+  'the store of a command': { args: (at) => ['users', 'list', '--store', at('store/svc.db')], well: /No store exists/ },
   'the store of svc serve': { args: (at) => [...serve, '--store', at('store/svc.db')] },
   '--ca-file of a client': {
     args: (at) => [...basic, ...https, '--ca-file', at('ca.pem')],
@@ -94,10 +91,7 @@ const commands: Readonly<Record<string, Command>> = {
   'the CA of a store in PostgreSQL': {
     args: (at) => ['users', 'list', '--store', `${distant}&sslrootcert=${at('ca.pem')}`],
   },
-  'the file of --data @FILE': {
-    args: (at) => ['api', 'POST', '/x', ...http, '--data', `@${at('password')}`],
-    well: 6,
-  },
+  'the file of --data @FILE': { args: (at) => ['api', 'POST', '/x', ...http, '--data', `@${at('password')}`], well: 6 },
   ...Object.fromEntries(
     ['assign', 'unassign'].map((action): [string, Command] => [
       `the table of svc roles ${action} --from-file`,
@@ -299,30 +293,26 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       const data = ['--data', `@${join(share.point, 'password')}`]
       const [program, args] = share.mounts.command(process.execPath, [home.program, ...request, ...data])
       await share.stop()
-      try {
-        const command = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
-        let output = ''
-        command.stderr.on('data', (chunk) => (output += String(chunk)))
-        // It waits as soon as its reader process runs.
-        await until(() => childrenOf(command.pid ?? 0).length > 0)
-        command.kill('SIGINT')
-        await once(command, 'close')
-        expect(output).not.toContain('did not answer')
-        expect(command.exitCode).toBe(130)
-      } finally {
-        share.go()
-      }
+      onTestFinished(() => share.go())
+
+      const command = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
+      let output = ''
+      command.stderr.on('data', (chunk) => (output += String(chunk)))
+      // It waits as soon as its reader process runs.
+      await until(() => childrenOf(command.pid ?? 0).length > 0)
+      command.kill('SIGINT')
+      await once(command, 'close')
+      expect(output).not.toContain('did not answer')
+      expect(command.exitCode).toBe(130)
     })
 
     test('the names of the store while a command line is completed', async () => {
       await share.stop()
-      try {
-        const line = `svc users show --store ${join(share.point, 'store', 'svc.db')} `
-        const ran = await inTime(2_000, () => svc(['__complete', 'bash', line]))
-        expect(ran.code).toBe(0)
-      } finally {
-        share.go()
-      }
+      onTestFinished(() => share.go())
+
+      const line = `svc users show --store ${join(share.point, 'store', 'svc.db')} `
+      const ran = await inTime(2_000, () => svc(['__complete', 'bash', line]))
+      expect(ran.code).toBe(0)
     })
 
     test('caFile of an OpenID provider: its sign-in fails in time, and svc serve answers everything else', async () => {
@@ -340,19 +330,19 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       serve.stderr.on('data', (chunk) => (log += String(chunk)))
       const status = async (path: string): Promise<number> =>
         (await fetch(`http://127.0.0.1:${at}${path}`, { redirect: 'manual' })).status
-      try {
-        await until(() => log.includes('listens on'))
-        await share.stop()
-        const answers: string[] = []
-        const signIn = status('/auth/idp').finally(() => answers.push('sign-in'))
-        expect(await status('/livez').finally(() => answers.push('livez'))).toBe(200)
-        expect(await endsByDeadline(5_000, signIn)).toBeGreaterThanOrEqual(400)
-        expect(answers).toEqual(['livez', 'sign-in'])
-      } finally {
+      onTestFinished(async () => {
         share.go()
         serve.kill('SIGTERM')
         await once(serve, 'exit')
-      }
+      })
+
+      await until(() => log.includes('listens on'))
+      await share.stop()
+      const answers: string[] = []
+      const signIn = status('/auth/idp').finally(() => answers.push('sign-in'))
+      expect(await status('/livez').finally(() => answers.push('livez'))).toBe(200)
+      expect(await endsByDeadline(5_000, signIn)).toBeGreaterThanOrEqual(400)
+      expect(answers).toEqual(['livez', 'sign-in'])
     })
 
     test('a plug-in of exec, and the folder of plug-ins that the system allows', async () => {
@@ -367,14 +357,14 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       expect(well.output).toMatch(/exec\tresult\tSuccess/)
       expect(well.code).toBe(0)
       await share.stop()
-      try {
-        const hung = await inTime(deadline, () => health('exec', monitor))
-        expect(hung.output).toContain(`${silence()} ${deadline / 1_000} s`)
-        expect(hung.code).toBe(3)
-      } finally {
+      onTestFinished(async () => {
         share.go()
         await shell(`umount /etc && chmod 700 ${share.real}`)
-      }
+      })
+
+      const hung = await inTime(deadline, () => health('exec', monitor))
+      expect(hung.output).toContain(`${silence()} ${deadline / 1_000} s`)
+      expect(hung.code).toBe(3)
     })
 
     test('svc serve and svc doctor warn of a store that may stop svc serve', async () => {
@@ -390,15 +380,15 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       const serve = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
       let log = ''
       serve.stderr.on('data', (chunk) => (log += String(chunk)))
-      try {
-        await until(() => log.includes('listens on'))
-        expect(log).toContain(`the store ${store} is on the share ${share.point} (fuse from ${share.real})`)
-        const { output } = await svc(['doctor', '--store', store])
-        expect(output).toContain(`it is on the share ${share.point} (fuse from ${share.real})`)
-      } finally {
+      onTestFinished(async () => {
         serve.kill('SIGTERM')
         await once(serve, 'exit')
-      }
+      })
+
+      await until(() => log.includes('listens on'))
+      expect(log).toContain(`the store ${store} is on the share ${share.point} (fuse from ${share.real})`)
+      const { output } = await svc(['doctor', '--store', store])
+      expect(output).toContain(`it is on the share ${share.point} (fuse from ${share.real})`)
     })
 
     test('a key in a named pipe without a writer', async () => {
@@ -422,13 +412,11 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       const monitor = `{kind: file-age, path: ${join(home.folder, 'in')}}`
       expect((await health('linked', monitor)).code).toBe(0)
       await share.stop()
-      try {
-        const ran = await health('linked', monitor)
-        expect(ran.output).toContain(silence())
-        expect(ran.code).toBe(3)
-      } finally {
-        share.go()
-      }
+      onTestFinished(() => share.go())
+
+      const ran = await health('linked', monitor)
+      expect(ran.output).toContain(silence())
+      expect(ran.code).toBe(3)
     })
 
     test('the file of a secret costs a run that does not need it half a second at most', async () => {
@@ -437,12 +425,10 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       const args = ['health', '-t', 'App', '-m', 'Basic', '--config', config]
       const well = await svc(args)
       await share.stop()
-      try {
-        const ran = await inTime(500, () => svc(args))
-        expect(ran.code).toBe(well.code)
-      } finally {
-        share.go()
-      }
+      onTestFinished(() => share.go())
+
+      const ran = await inTime(500, () => svc(args))
+      expect(ran.code).toBe(well.code)
     })
   })
 
@@ -478,42 +464,42 @@ ${onShare.map((type) => `  ${type}:\n${monitors}`).join('')}  Sql: [{kind: tcp, 
       const answer = await fetch(url, { headers: { 'cache-control': 'no-cache' } })
       return { status: answer.status, text: await answer.text() }
     }
-    try {
-      await until(() => log.includes('listens on'))
-      const pid = serve.pid ?? 0
-      const threads = (): number => readdirSync(`/proc/${pid}/task`).length
-      expect((await ask('Sql')).status).toBe(200)
-      await ask('App')
-      const before = threads()
-      await share.stop()
-      let children = 0
-      for (let round = 0; round < 100; round += 1) {
-        const { status, text } = await ask(onShare[round % onShare.length] ?? 'App')
-        expect(status).toBe(503)
-        if (round < onShare.length) expect(text).toContain('the share ')
-        if (round % 10 === 0) expect(await ask('Sql')).toMatchObject({ status: 200 })
-        children = Math.max(children, childrenOf(pid).length)
-      }
-      expect(threads()).toBeLessThanOrEqual(before)
-      expect(children).toBeLessThanOrEqual(2)
-      // None of its own threads waits for the share.
-      for (const task of readdirSync(`/proc/${pid}/task`)) {
-        expect(readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8')).not.toMatch(/^State:\s+D/m)
-      }
-      share.go()
-      // The reader process that was silent is replaced first.
-      await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 180_000, 500)
-      await share.stop()
-      const answer = ask('App').catch(() => undefined)
-      const exit = once(serve, 'exit')
-      serve.kill('SIGTERM')
-      await endsByDeadline(5_000, exit)
-      expect(serve.exitCode).toBe(0)
-      await answer
-    } finally {
+    onTestFinished(() => {
       share.go()
       serve.kill('SIGKILL')
       open.close()
+    })
+
+    await until(() => log.includes('listens on'))
+    const pid = serve.pid ?? 0
+    const threads = (): number => readdirSync(`/proc/${pid}/task`).length
+    expect((await ask('Sql')).status).toBe(200)
+    await ask('App')
+    const before = threads()
+    await share.stop()
+    let children = 0
+    for (let round = 0; round < 100; round += 1) {
+      const { status, text } = await ask(onShare[round % onShare.length] ?? 'App')
+      expect(status).toBe(503)
+      if (round < onShare.length) expect(text).toContain('the share ')
+      if (round % 10 === 0) expect(await ask('Sql')).toMatchObject({ status: 200 })
+      children = Math.max(children, childrenOf(pid).length)
     }
+    expect(threads()).toBeLessThanOrEqual(before)
+    expect(children).toBeLessThanOrEqual(2)
+    // None of its own threads waits for the share.
+    for (const task of readdirSync(`/proc/${pid}/task`)) {
+      expect(readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8')).not.toMatch(/^State:\s+D/m)
+    }
+    share.go()
+    // The reader process that was silent is replaced first.
+    await until(async () => (await ask('App')).text.includes('1.2.3, as expected'), 180_000, 500)
+    await share.stop()
+    const answer = ask('App').catch(() => undefined)
+    const exit = once(serve, 'exit')
+    serve.kill('SIGTERM')
+    await endsByDeadline(5_000, exit)
+    expect(serve.exitCode).toBe(0)
+    await answer
   })
 })

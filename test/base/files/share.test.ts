@@ -1,12 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { foreignShare, type LinkReader, readNamed, shareAt, treeOf, walk } from '../../../src/core/base/files/index.ts'
 import { readPipe } from '../../../src/core/base/files/pipe.ts'
 import { files } from '../../support/engine/files.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 const mounts = treeOf(
   [
@@ -101,8 +101,7 @@ describe('H30 the share that a path leads to', () => {
 })
 
 describe('H30 a local path that cannot be read', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-files-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const path = (name: string): string => join(folder, name)
 
   test('a named pipe and a folder are refused at once', async () => {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createRedactor, noRedaction, safeUrl, sanitize } from '../../../src/core/base/net/text.ts'
 import { parseJsonPath, readJsonPath } from '../../../src/core/checks/assert/document.ts'
 import {
@@ -126,13 +126,11 @@ describe('expectations', () => {
 
   test('a pattern that RE2 cannot run and that got no CPU time does not count as one that backtracks (the time is simulated)', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
-    try {
-      expect(patternMismatch('a'.repeat(40), '/(?=a)(a+)+b/')).toBe(
-        'cannot be evaluated: /(?=a)(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
-      )
-    } finally {
-      spy.mockRestore()
-    }
+    onTestFinished(() => spy.mockRestore())
+
+    expect(patternMismatch('a'.repeat(40), '/(?=a)(a+)+b/')).toBe(
+      'cannot be evaluated: /(?=a)(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
+    )
   }, 60_000)
 
   test('patterns of one answer that RE2 cannot run share a budget, and the next answer has its own', () => {
@@ -195,14 +193,12 @@ describe('expectations', () => {
         '/a/',
         noRedaction,
       )
-    try {
-      expect(judge(4)).toEqual([undefined, undefined, undefined, undefined])
-      expect(() => judge(5)).toThrow(
-        'cannot be evaluated: /a/ was not tried on every value, as the first ones took more than 1000 ms',
-      )
-    } finally {
-      spy.mockRestore()
-    }
+    onTestFinished(() => spy.mockRestore())
+
+    expect(judge(4)).toEqual([undefined, undefined, undefined, undefined])
+    expect(() => judge(5)).toThrow(
+      'cannot be evaluated: /a/ was not tried on every value, as the first ones took more than 1000 ms',
+    )
   })
 
   test('statuses are compared, and invalid expectations are reported', () => {

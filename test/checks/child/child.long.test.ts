@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { ProbeError } from '../../../src/core/base/probe-error.ts'
 import { runInChild, spawnProbe } from '../../../src/core/checks/child/index.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { ownChildren as children } from '../../support/suite/processes.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 
 const entry = new URL('../../support/engine/probe-child.ts', import.meta.url)
@@ -35,11 +35,7 @@ function there(pid: number): boolean {
 }
 const gone = (pids: readonly number[]): Promise<boolean> => until(() => !pids.some(there))
 
-let folder = ''
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-child-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 describe('a probe in a child process', () => {
   test('returns its answer, whatever JSON can hold', async () => {
@@ -60,14 +56,14 @@ describe('a probe in a child process', () => {
   test('the environment is an allow-list: no secret, no option that changes Node', async () => {
     process.env.SVC_TEST_SECRET = 'hunter2'
     process.env.NODE_OPTIONS = process.env.NODE_OPTIONS ?? ''
-    try {
-      const names = Object.keys((await ask('environment')) as object)
-      expect(names).toContain('PATH')
-      expect(names).not.toContain('SVC_TEST_SECRET')
-      expect(names).not.toContain('NODE_OPTIONS')
-    } finally {
+    onTestFinished(() => {
       delete process.env.SVC_TEST_SECRET
-    }
+    })
+
+    const names = Object.keys((await ask('environment')) as object)
+    expect(names).toContain('PATH')
+    expect(names).not.toContain('SVC_TEST_SECRET')
+    expect(names).not.toContain('NODE_OPTIONS')
   })
   test('a child that dies is reported with its exit and its last output', async () => {
     expect(await failure(ask('dies'))).toMatchObject({

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { discover } from '../../../src/core/checks/discover/index.ts'
 import { openPorts } from '../../../src/core/checks/discover/ports.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
@@ -15,6 +14,7 @@ import { type RedisServer, redisMissing, startRedis } from '../../support/server
 import { type Slapd, slapdMissing, startSlapd } from '../../support/servers/slapd.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing } from '../../support/servers/vsftpd.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(25_000)
 const here = (...ports: readonly number[]) => ({ ports: ports.map((port) => ({ host: '127.0.0.1', port })) })
@@ -23,7 +23,7 @@ const missing = [postgresMissing, redisMissing, nginxMissing, vsftpdMissing, mar
   (why) => why !== undefined,
 )
 peerSuite(missing, 'a machine with real servers on it', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-discover-'))
+  const folder = temporaryFolder()
   let [postgres, mariadb, redis, guarded, nginx, vsftpd, slapd] = [] as unknown as [
     PostgresServer,
     MariadbServer,
@@ -46,10 +46,7 @@ peerSuite(missing, 'a machine with real servers on it', () => {
     ])
     certificates.remove()
   }, 120_000)
-  afterAll(async () => {
-    await Promise.all([postgres, mariadb, redis, guarded, nginx, vsftpd, slapd].map((one) => one.remove()))
-    rmSync(folder, { recursive: true, force: true })
-  })
+  afterAll(() => Promise.all([postgres, mariadb, redis, guarded, nginx, vsftpd, slapd].map((one) => one.remove())))
   const ports = (): readonly number[] => [
     postgres.port,
     mariadb.port,
@@ -97,23 +94,21 @@ peerSuite(missing, 'a machine with real servers on it', () => {
       shared: false,
       details: 'anyone',
     })
-    try {
-      for (const type of ['Sql', 'Batch', 'App', 'Ftp', 'Identity'] as const) {
-        for (const mode of ['Basic', 'Standard'] as const) {
-          const answer = await service.healthCheck(
-            { ExecutionMode: mode, ServerType: type },
-            { caller: { kind: 'local', account: 'tester' }, correlationId: 'discover', signal: signal() },
-          )
-          const configured = (answer.MonitorSummaries ?? []).filter(({ MonitorName }) => MonitorName !== 'host')
-          expect(
-            configured.filter(({ Status }) => Status !== 'Success'),
-            `${type} ${mode}`,
-          ).toEqual([])
-          expect(configured.length).toBeGreaterThan(0)
-        }
+    onTestFinished(() => runtime.close())
+
+    for (const type of ['Sql', 'Batch', 'App', 'Ftp', 'Identity'] as const) {
+      for (const mode of ['Basic', 'Standard'] as const) {
+        const answer = await service.healthCheck(
+          { ExecutionMode: mode, ServerType: type },
+          { caller: { kind: 'local', account: 'tester' }, correlationId: 'discover', signal: signal() },
+        )
+        const configured = (answer.MonitorSummaries ?? []).filter(({ MonitorName }) => MonitorName !== 'host')
+        expect(
+          configured.filter(({ Status }) => Status !== 'Success'),
+          `${type} ${mode}`,
+        ).toEqual([])
+        expect(configured.length).toBeGreaterThan(0)
       }
-    } finally {
-      await runtime.close()
     }
   })
 

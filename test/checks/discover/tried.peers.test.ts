@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { tryProposals } from '../../../src/cli/setup/discovery.ts'
 import { discover, type Proposal } from '../../../src/core/checks/discover/index.ts'
 import { loadConfig } from '../../../src/core/config/index.ts'
@@ -66,32 +66,28 @@ peerSuite(missing, 'proposals that have run', () => {
 
   test('TLS ports of Apache httpd and nginx are https, with the fingerprint of a private certificate', async () => {
     const nginx = await startNginx(certificates.good)
-    try {
-      const [one, other] = await proposed(apache.tlsPort, nginx.tlsPort)
-      for (const proposal of [one, other]) {
-        expect(proposal?.problem).toBeUndefined()
-        expect(proposal?.entry).toMatchObject({
-          kind: 'http',
-          url: expect.stringMatching(/^https:/),
-          fingerprint: expect.stringMatching(/^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/),
-        })
-      }
-    } finally {
-      await nginx.remove()
+    onTestFinished(() => nginx.remove())
+
+    const [one, other] = await proposed(apache.tlsPort, nginx.tlsPort)
+    for (const proposal of [one, other]) {
+      expect(proposal?.problem).toBeUndefined()
+      expect(proposal?.entry).toMatchObject({
+        kind: 'http',
+        url: expect.stringMatching(/^https:/),
+        fingerprint: expect.stringMatching(/^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/),
+      })
     }
   })
 
   test('an expired certificate is never green: its proposal is a comment with the reason', async () => {
     const nginx = await startNginx(certificates.expired)
-    try {
-      const all = await proposed(nginx.port, nginx.tlsPort)
-      const { file, monitors } = await configured(all)
-      expect(monitors).toEqual([`http nginx-${nginx.port}`])
-      expect(file).toMatch(/ {4}# Does not work as it is: connect: .*: certificate "svc.test" expired on /)
-      expect(file).toContain(`    # - kind: http\n    #   name: nginx-${nginx.tlsPort}`)
-    } finally {
-      await nginx.remove()
-    }
+    onTestFinished(() => nginx.remove())
+
+    const all = await proposed(nginx.port, nginx.tlsPort)
+    const { file, monitors } = await configured(all)
+    expect(monitors).toEqual([`http nginx-${nginx.port}`])
+    expect(file).toMatch(/ {4}# Does not work as it is: connect: .*: certificate "svc.test" expired on /)
+    expect(file).toContain(`    # - kind: http\n    #   name: nginx-${nginx.tlsPort}`)
   })
 
   test('a file in which nothing works is valid and has no monitor', async () => {
@@ -109,16 +105,11 @@ peerSuite(missing, 'proposals that have run', () => {
 
   test('an FTP server with TLS is explicit, and its private certificate is a reason', async () => {
     const vsftpd = await startVsftpd({ certificate: certificates.good })
-    try {
-      expect(await proposed(vsftpd.port)).toMatchObject([
-        {
-          entry: { kind: 'ftp', tls: 'explicit' },
-          problem: expect.stringMatching(/^TLS: .*caFile lacks a private CA/),
-        },
-      ])
-    } finally {
-      await vsftpd.remove()
-    }
+    onTestFinished(() => vsftpd.remove())
+
+    expect(await proposed(vsftpd.port)).toMatchObject([
+      { entry: { kind: 'ftp', tls: 'explicit' }, problem: expect.stringMatching(/^TLS: .*caFile lacks a private CA/) },
+    ])
   })
 
   test('a Sentinel is recognized as such', async () => {
@@ -133,17 +124,15 @@ peerSuite(missing, 'proposals that have run', () => {
       tls: certificates.selfSigned,
       database: ['access to * by anonymous auth by users read'],
     })
-    try {
-      const all = await proposed(slapd.port, slapd.tlsPort)
-      expect(new Set(all.map(({ entry }) => entry.url))).toEqual(new Set([slapd.url, slapd.ldaps]))
-      const secured = all.find(({ entry }) => entry.url === slapd.ldaps)
-      expect(secured?.entry.fingerprint).toMatch(/^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/)
-      for (const { problem, deeper } of all) {
-        expect(problem).toMatch(/^search: /)
-        expect(deeper).toMatchObject({ kind: 'ldap', user: expect.any(String) })
-      }
-    } finally {
-      await slapd.remove()
+    onTestFinished(() => slapd.remove())
+
+    const all = await proposed(slapd.port, slapd.tlsPort)
+    expect(new Set(all.map(({ entry }) => entry.url))).toEqual(new Set([slapd.url, slapd.ldaps]))
+    const secured = all.find(({ entry }) => entry.url === slapd.ldaps)
+    expect(secured?.entry.fingerprint).toMatch(/^[0-9A-F]{2}(:[0-9A-F]{2}){31}$/)
+    for (const { problem, deeper } of all) {
+      expect(problem).toMatch(/^search: /)
+      expect(deeper).toMatchObject({ kind: 'ldap', user: expect.any(String) })
     }
   })
 

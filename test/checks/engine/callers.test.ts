@@ -7,13 +7,7 @@ const ended = (
   depth: ExecutionMode,
   agoMs: number,
   outcome: ServingCandidate['outcome'] = 'passed',
-): ServingCandidate => ({
-  depth,
-  begunAt: now - agoMs - 5,
-  endedAt: now - agoMs,
-  joinable: true,
-  outcome,
-})
+): ServingCandidate => ({ depth, begunAt: now - agoMs - 5, endedAt: now - agoMs, joinable: true, outcome })
 const inProgress = (depth: ExecutionMode, joinable = true): ServingCandidate => ({
   depth,
   begunAt: now - 100,

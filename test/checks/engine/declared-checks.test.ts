@@ -124,10 +124,7 @@ test('a configured check that yields no result is reported as not checked', asyn
 })
 
 test('a configured check whose stream ends without an observation is reported as not checked', async () => {
-  const stream = check({
-    ...withoutResult,
-    async *observe() {},
-  })
+  const stream = check({ ...withoutResult, async *observe() {} })
   expect(await runKind(machine([stream]), { size: true })).toMatchObject([{ check: 'size', notChecked: 'missing' }])
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MissingPrivilegeError, ProbeError } from '../../../src/core/base/probe-error.ts'
 import { type Check, checksOn, networkKind, ok, warn } from '../../../src/core/checks/engine/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { runKind } from '../../support/engine/run-kind.ts'
 
 type Session = { usable: boolean; readonly close: () => void }
@@ -56,9 +57,7 @@ describe('H22 a server that ends the connection after a warning', () => {
   test('the first check that needs the connection fails, and names all others that would have run', async () => {
     const results = await run([ending, needing('second'), left, deep, optional, needing('last')])
     expect(results.map(({ check: name, status }) => `${name} ${status}`)).toEqual(['ending warning', 'second failed'])
-    expect(results[1]).toMatchObject({
-      fault: 'protocol',
-      message: 'the server closed the connection',
+    expectResult(results[1], '(protocol): the server closed the connection', {
       details: ['not checked, because the connection ended: always, last'],
       address: '127.0.0.1:1',
     })

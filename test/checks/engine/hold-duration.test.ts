@@ -14,6 +14,7 @@ import {
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { engineFixture } from '../../support/engine/engine-fixture.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { withDefaults } from '../../support/engine/run-kind.ts'
 import { httpPeer, pages } from '../../support/simulated/http-peer.ts'
 import { storeOfTest } from '../../support/store/embedded.ts'
@@ -177,10 +178,7 @@ describe('for', () => {
     now += 10 * minute
     await look(refused)
     now += 10 * minute
-    expect((await look(slots(0)))[0]).toMatchObject({
-      status: 'failed',
-      message: expect.stringContaining('for 20 min'),
-    })
+    expectResult((await look(slots(0)))[0], 'failed: …for 20 min…')
     await look(ok('slots', 'none is asked for'))
     expect((await look(slots(0)))[0]?.message).toContain('exceeded for the first time')
   })
@@ -193,10 +191,7 @@ describe('for', () => {
     await one(slots(0))
     await two(slots(3))
     now += 20 * minute
-    expect((await one(slots(0)))[0]).toMatchObject({
-      status: 'failed',
-      message: expect.stringContaining('exceeded for 20 min'),
-    })
+    expectResult((await one(slots(0)))[0], 'failed: …exceeded for 20 min…')
   })
 
   test('H12 H41 another target is another series', async () => {

@@ -81,10 +81,7 @@ describe('what a monitor observes', () => {
 
   test('H41 a threshold within a query or a measure does not count', async () => {
     const web = (limit: number) =>
-      planned('http', {
-        url: 'https://a.example.com/',
-        measure: [{ name: 'jobs', path: '$.jobs', atMost: { limit } }],
-      })
+      planned('http', { url: 'https://a.example.com/', measure: [{ name: 'jobs', path: '$.jobs', atMost: { limit } }] })
     expect(observedBy(await web(5))).toBe(observedBy(await web(9)))
   })
 

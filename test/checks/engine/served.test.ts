@@ -25,9 +25,7 @@ import { isQuick } from '../../support/suite/tier.ts'
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
-afterEach(() => {
-  vi.useRealTimers()
-})
+afterEach(() => vi.useRealTimers())
 
 const { servingFrom } = await loadServing()
 // Simulated time passes faster than files load.

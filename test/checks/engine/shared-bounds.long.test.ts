@@ -116,9 +116,7 @@ type CallRecord = {
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
-afterEach(() => {
-  vi.useRealTimers()
-})
+afterEach(() => vi.useRealTimers())
 
 /** Plays the events against real SharedRuns on a simulated clock, and returns all calls and all runs. */
 async function play(script: readonly Event[], outcomes: readonly Plan[]) {

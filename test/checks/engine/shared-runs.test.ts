@@ -7,9 +7,7 @@ import { type Run, type SharedCall, SharedRuns } from '../../../src/core/checks/
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
-afterEach(() => {
-  vi.useRealTimers()
-})
+afterEach(() => vi.useRealTimers())
 
 /**
  * Simulated: runs that end when the test says so, and a clock that it moves. `serves`: the ids of the next answers that need no
@@ -47,10 +45,7 @@ function harness(...serves: (string | Error)[]) {
       const id = `run ${state.runs}`
       const begunAt = performance.now()
       return new Promise<Run>((resolve, reject) => {
-        pending.push({
-          breakOff: reject,
-          finish: () => resolve(runOf(id, mode, performance.now() - begunAt)),
-        })
+        pending.push({ breakOff: reject, finish: () => resolve(runOf(id, mode, performance.now() - begunAt)) })
       })
     },
     serves.length === 0

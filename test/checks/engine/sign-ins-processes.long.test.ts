@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Home, svcHome } from '../../support/program/svc.ts'
+import { temporaryHome } from '../../support/program/temporary-home.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 test('H11 svc health, run twice, signs in once with a rotated password, and at once with the corrected one', async () => {
   let valid = 'new'
@@ -14,7 +15,7 @@ test('H11 svc health, run twice, signs in once with a rotated password, and at o
     const accepted = Buffer.from(packed, 'base64').toString() === `svc:${valid}`
     response.writeHead(accepted ? 200 : 401, { 'Content-Type': 'text/plain' }).end('page')
   })
-  const home: Home = svcHome()
+  const home: Home = temporaryHome()
   const secret = join(home.folder, 'secret')
   try {
     writeFileSync(secret, 'old password', { mode: 0o600 })
@@ -52,17 +53,12 @@ test('H11 svc health, run twice, signs in once with a rotated password, and at o
     expect([mended.code, new Set(mended.levels)]).toEqual([0, new Set(['ok'])])
     expect(attempts.slice(2)).toEqual(Array.from({ length: attempts.length - 2 }, () => 'svc:corrected'))
   } finally {
-    home.remove()
   }
 }, 60_000)
 
 test('the folder of the state is made with the first refusal, and not before', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-state-'))
+  const folder = temporaryFolder()
   const home = svcHome(undefined, folder)
-  try {
-    await home.svc(['health', '-t', 'App', '-m', 'Basic'])
-    expect(home.files().filter((name) => name.startsWith('state'))).toEqual([])
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  await home.svc(['health', '-t', 'App', '-m', 'Basic'])
+  expect(home.files().filter((name) => name.startsWith('state'))).toEqual([])
 })

@@ -13,6 +13,7 @@ import {
 } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import { engineFixture } from '../../support/engine/engine-fixture.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { withDefaults } from '../../support/engine/run-kind.ts'
 import { type Peer, peer } from '../../support/faults/faults.ts'
 import { type Home, svcHome } from '../../support/program/svc.ts'
@@ -151,10 +152,7 @@ describe.concurrent('waiting for a slot', () => {
     const plan = [made('silent', target, hangs, { timeoutMs: 3_000 }), made('healthy', target, passes)]
     const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never })
     expect(lastOf(monitors, 'healthy')).toMatchObject({ status: 'ok' })
-    expect(lastOf(monitors, 'silent')).toMatchObject({
-      status: 'failed',
-      message: '10.0.0.9:80 did not answer within 3 s',
-    })
+    expectResult(lastOf(monitors, 'silent'), 'failed: 10.0.0.9:80 did not answer within 3 s')
     expect(lastOf(monitors, 'silent')?.notChecked).toBeUndefined()
   })
 
@@ -175,10 +173,7 @@ describe.concurrent('waiting for a slot', () => {
     const { monitors } = await runMonitors(
       [made('slow', target, slow), made('second', target, second)],
       engineFixture(),
-      {
-        mode: 'Basic',
-        signal: never,
-      },
+      { mode: 'Basic', signal: never },
     )
     expect(together).toBe(false)
     expect(monitors.flatMap(({ results }) => results.map(({ status }) => status))).toEqual(['ok', 'ok'])
@@ -275,10 +270,7 @@ describe.concurrent('a shortened deadline', () => {
   test('another attempt that had no time does not replace the failure of the one before', async () => {
     const plan = [made('one', target, hangs, { timeoutMs: 700, retries: 3 })]
     const { monitors } = await runMonitors(plan, engineFixture(), { mode: 'Basic', signal: never, timeoutMs: 1_000 })
-    expect(lastOf(monitors, 'one')).toMatchObject({
-      status: 'failed',
-      message: '10.0.0.9:80 did not answer within 0.7 s',
-    })
+    expectResult(lastOf(monitors, 'one'), 'failed: 10.0.0.9:80 did not answer within 0.7 s')
     expect(lastOf(monitors, 'one')?.notChecked).toBeUndefined()
     expect(monitors[0]?.attempts).toBe(1)
   })

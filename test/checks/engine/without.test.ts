@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { fingerprint, isNameIn } from '../../../src/core/checks/engine/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
@@ -48,17 +48,15 @@ test('H58 a check that is left out does not run', async () => {
 suiteWith(opensslMissing(), 'one result of several', () => {
   test('H58 leaving out one result of a check keeps its others', async () => {
     const made = makeCertificates()
-    try {
-      await using server = await peer(blackHole, { tls: made.otherHost })
-      const settings = { host: '127.0.0.1', port: server.port, servername: 'svc.test', caFile: made.caFile }
-      const failing = async (without?: readonly string[]) =>
-        (await runKind(tls, settings, 'Standard', { without })).filter(({ status }) => status === 'failed')
-      expect((await failing()).map(({ check }) => check)).toEqual(['host name'])
-      expect(await failing(['host name'])).toEqual([])
-      expect((await failing(['trust'])).map(({ check }) => check)).toEqual(['host name'])
-    } finally {
-      made.remove()
-    }
+    onTestFinished(() => made.remove())
+
+    await using server = await peer(blackHole, { tls: made.otherHost })
+    const settings = { host: '127.0.0.1', port: server.port, servername: 'svc.test', caFile: made.caFile }
+    const failing = async (without?: readonly string[]) =>
+      (await runKind(tls, settings, 'Standard', { without })).filter(({ status }) => status === 'failed')
+    expect((await failing()).map(({ check }) => check)).toEqual(['host name'])
+    expect(await failing(['host name'])).toEqual([])
+    expect((await failing(['trust'])).map(({ check }) => check)).toEqual(['host name'])
   })
 })
 

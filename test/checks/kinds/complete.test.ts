@@ -59,10 +59,7 @@ const demands: readonly Demand[] = [
     has: (name) => name in kindRows || inLeaks.has(name),
     of: ({ internal, target }) => !internal || target !== undefined,
   },
-  {
-    what: 'a cost in its declaration',
-    has: (_, { cost }) => cost !== undefined,
-  },
+  { what: 'a cost in its declaration', has: (_, { cost }) => cost !== undefined },
   {
     what: 'in its declaration, what its account exposes to somebody who has stolen it',
     has: (_, { exposure }) => exposure !== undefined,

@@ -63,19 +63,14 @@ describeCosts([
     kind: 'svc',
     start: overHttp(
       (_, response) => void response.end(JSON.stringify({ Status: 'Success', MonitorSummaries: [] })),
-      (origin) => ({
-        plain: { url: origin },
-        token: { url: origin, token: password },
-      }),
+      (origin) => ({ plain: { url: origin }, token: { url: origin, token: password } }),
     ),
   },
   {
     kind: 'deployment',
     start: overHttp(
       pages(() => ({ '/version': { version: '1' } })),
-      (origin) => ({
-        url: { url: `${origin}/version`, versionKey: 'version', expected: '1' },
-      }),
+      (origin) => ({ url: { url: `${origin}/version`, versionKey: 'version', expected: '1' } }),
     ),
   },
   {
@@ -235,9 +230,7 @@ describeCosts([
     start: behindTap(
       () => mongoPeer({ users: { monitor: word }, hello: hello.primary, answer: answers() }),
       (server, tapped) => ({
-        cases: {
-          account: { url: `mongodb://monitor@${host}:${tapped.port}/`, password },
-        },
+        cases: { account: { url: `mongodb://monitor@${host}:${tapped.port}/`, password } },
         counted: () => {
           const messages = tapped.sent().reduce((sum, bytes) => sum + mongoMessages(bytes), 0)
           return { requests: messages, signIns: server.signIns().right }

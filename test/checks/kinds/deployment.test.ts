@@ -15,9 +15,7 @@ const servers: (Server | TcpServer)[] = []
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-deployment-'))
 })
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done))))
-})
+afterEach(() => Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done)))))
 afterAll(async () => await rm(folder, { recursive: true }))
 
 let files = 0

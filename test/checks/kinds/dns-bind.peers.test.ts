@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import dns from '../../../src/core/checks/kinds/dns.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'
 import { type Bind, type BindOptions, bindMissing, startBind } from '../../support/servers/bind.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
@@ -27,23 +27,18 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
       'mx MX 5 gone',
     ]
     const zone = await startBind({ records: [...records, 'ns.sub A 192.0.2.53'], signedForDays: 20 })
-    try {
-      const look = async (query: string, settings: Partial<Settings> = {}) =>
-        await run({ query: `${query}.svc.test`, server: zone.server, ...settings } as Settings, 'Standard')
-      await finds(look('cdn'), 'answer ok: cdn.svc.test is an alias of edge.cdn.example, which is in another zone')
-      for (const settings of [{ records: { limit: 1 } }, { expect: ['192.0.2.1'] }]) {
-        const [, , undecided] = await look('cdn', settings)
-        expect(undecided).toMatchObject({ status: 'failed', notChecked: 'missing' })
-      }
-      await finds(look('loop'), 'answer: …loop.svc.test is an alias of itself: loop…')
-      await finds(look('www.sub'), 'answer: …refers to ns.sub.svc.test for sub.svc.test…')
-      await finds(
-        look('mx', { type: 'MX' }),
-        'targets warning: mx.svc.test MX names gone.svc.test, which has no address',
-      )
-    } finally {
-      await zone.remove()
+    onTestFinished(() => zone.remove())
+
+    const look = async (query: string, settings: Partial<Settings> = {}) =>
+      await run({ query: `${query}.svc.test`, server: zone.server, ...settings } as Settings, 'Standard')
+    await finds(look('cdn'), 'answer ok: cdn.svc.test is an alias of edge.cdn.example, which is in another zone')
+    for (const settings of [{ records: { limit: 1 } }, { expect: ['192.0.2.1'] }]) {
+      const [, , undecided] = await look('cdn', settings)
+      expect(undecided).toMatchObject({ status: 'failed', notChecked: 'missing' })
     }
+    await finds(look('loop'), 'answer: …loop.svc.test is an alias of itself: loop…')
+    await finds(look('www.sub'), 'answer: …refers to ns.sub.svc.test for sub.svc.test…')
+    await finds(look('mx', { type: 'MX' }), 'targets warning: mx.svc.test MX names gone.svc.test, which has no address')
   })
 
   test('an empty list of expected records is a mistake in svc.yaml', () => {
@@ -55,35 +50,34 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
   test('name servers of a zone with the same serial are ok, and a late one is a warning with its serial', async () => {
     const late = await startBind({ serial: 4 })
     const same = await startBind({ serial: 7 })
-    try {
-      const serial = async (nameServers: readonly string[], type: 'SOA' | 'A' = 'SOA') =>
-        checked(await run({ query: 'svc.test', type, nameServers }), 'serial')
-      expect(await serial([server.server, same.server])).toMatchObject({
-        status: 'ok',
-        message: 'zone svc.test has the serial 7 at 2 name servers',
-        measurement: { value: 0, unit: 'count' },
-      })
-      const differs = await serial([server.server, late.server])
-      expect(differs).toMatchObject({
-        status: 'warning',
-        message: 'zone svc.test has the serials 7, 4 at 2 name servers: a zone transfer is late or fails',
-        measurement: { value: 3 },
-        details: [`${server.server}: serial 7`, `${late.server}: serial 4`],
-      })
-      await late.stop('SIGTERM')
-      expect(await serial([server.server, late.server])).toMatchObject({
-        status: 'warning',
-        message: '1 name server of 2 of zone svc.test did not report a serial',
-        details: [`${server.server}: serial 7`, expect.stringContaining('no serial (ECONNREFUSED)')],
-      })
-      expect(await serial([late.server])).toMatchObject({ status: 'failed', notChecked: 'missing' })
-      // Without nameServers: those in the NS records, at port 53, where nothing listens here.
-      const result = checked(await run({ query: 'svc.test', type: 'NS' }), 'serial')
-      expect(result.details).toEqual([expect.stringContaining('127.0.0.1: no serial')])
-    } finally {
+    onTestFinished(async () => {
       await late.remove()
       await same.remove()
-    }
+    })
+
+    const serial = async (nameServers: readonly string[], type: 'SOA' | 'A' = 'SOA') =>
+      checked(await run({ query: 'svc.test', type, nameServers }), 'serial')
+    expect(await serial([server.server, same.server])).toMatchObject({
+      status: 'ok',
+      message: 'zone svc.test has the serial 7 at 2 name servers',
+      measurement: { value: 0, unit: 'count' },
+    })
+    const differs = await serial([server.server, late.server])
+    expectResult(
+      differs,
+      'warning: zone svc.test has the serials 7, 4 at 2 name servers: a zone transfer is late or fails',
+      { measurement: { value: 3 }, details: [`${server.server}: serial 7`, `${late.server}: serial 4`] },
+    )
+    await late.stop('SIGTERM')
+    expect(await serial([server.server, late.server])).toMatchObject({
+      status: 'warning',
+      message: '1 name server of 2 of zone svc.test did not report a serial',
+      details: [`${server.server}: serial 7`, expect.stringContaining('no serial (ECONNREFUSED)')],
+    })
+    expect(await serial([late.server])).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    // Without nameServers: those in the NS records, at port 53, where nothing listens here.
+    const result = checked(await run({ query: 'svc.test', type: 'NS' }), 'serial')
+    expect(result.details).toEqual([expect.stringContaining('127.0.0.1: no serial')])
   })
 
   test('the first signature to expire decides, in days', async () => {

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { networkInterfaces } from 'node:os'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { aliasElsewhere, readMessage } from '../../../src/core/base/net/dns-message.ts'
 import { obstacleText, signaturesIn } from '../../../src/core/base/net/dns-query.ts'
 import dns, { latency, records } from '../../../src/core/checks/kinds/dns.ts'
@@ -157,10 +157,7 @@ describe('dns answers', () => {
     )
     const caa = Buffer.concat([Buffer.from([0, 5]), Buffer.from('issueca.test')])
     await finds(
-      ask(() => ({ records: [{ type: 'CAA', data: caa }] }), {
-        type: 'CAA',
-        expect: ['0 issue ca.test'],
-      }),
+      ask(() => ({ records: [{ type: 'CAA', data: caa }] }), { type: 'CAA', expect: ['0 issue ca.test'] }),
       'expected ok',
     )
   })
@@ -235,14 +232,12 @@ describe('dns signatures', () => {
     )
     udp.bind(0, '127.0.0.1')
     await once(udp, 'listening')
-    try {
-      const settings = { query: 'a.test', server: `127.0.0.1:${udp.address().port}` }
-      const results = await runKind(dns, settings, 'Advanced')
-      expect(checked(results, 'answer').status).toBe('ok')
-      expect(checked(results, 'signatures')).toMatchObject({ status: 'warning', notChecked: 'missing' })
-    } finally {
-      udp.close()
-    }
+    onTestFinished(() => void udp.close())
+
+    const settings = { query: 'a.test', server: `127.0.0.1:${udp.address().port}` }
+    const results = await runKind(dns, settings, 'Advanced')
+    expect(checked(results, 'answer').status).toBe('ok')
+    expect(checked(results, 'signatures')).toMatchObject({ status: 'warning', notChecked: 'missing' })
   })
 })
 

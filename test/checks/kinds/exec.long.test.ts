@@ -1,34 +1,24 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import exec from '../../../src/core/checks/kinds/exec/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { runKind } from '../../support/engine/run-kind.ts'
 import { escapeSequences } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 
 let folder: string
 let allowed: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-exec-'))
+  folder = temporaryFolder()
   allowed = join(folder, 'plugins')
   mkdirSync(allowed, { mode: 0o755 })
   chmodSync(allowed, 0o755)
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** A real program of the shell's. */
 function program(body: string, name = 'check_it', into = allowed): string {
@@ -88,14 +78,14 @@ describe('the output', () => {
 
   test("its environment has a few variables, and none of svc's own", async () => {
     process.env['SVC_TEST_SECRET'] = 'hunter2-of-exec'
-    try {
-      const result = await look(program('env'))
-      const details = [result.message, ...(result.details ?? [])].join('\n')
-      expect(details).toContain('PATH=/usr/bin:/bin')
-      expect(details).not.toContain('hunter2')
-    } finally {
+    onTestFinished(() => {
       delete process.env['SVC_TEST_SECRET']
-    }
+    })
+
+    const result = await look(program('env'))
+    const details = [result.message, ...(result.details ?? [])].join('\n')
+    expect(details).toContain('PATH=/usr/bin:/bin')
+    expect(details).not.toContain('hunter2')
   })
 
   test('hostile output becomes one line, without escapes and truncated', async () => {
@@ -304,11 +294,7 @@ describe('resource limits', () => {
 
   test('a program with endless output is ended before the deadline', async () => {
     const result = await look(program('yes'))
-    expect(result).toMatchObject({
-      status: 'failed',
-      fault: 'data',
-      message: expect.stringContaining('does not stop writing output: it was ended'),
-    })
+    expectResult(result, 'failed (data): …does not stop writing output: it was ended…')
   })
 
   test('it has no standard input to wait for', async () => {
@@ -370,10 +356,7 @@ describe('allowed programs', () => {
     writeFileSync(path, '#!/nowhere/sh\n')
     expect(await look(path)).toMatchObject({ status: 'failed', fault: 'internal' })
     chmodSync(path, 0o644)
-    expect(await look(path)).toMatchObject({
-      fault: 'internal',
-      message: expect.stringContaining('this account has no permission to run it'),
-    })
+    expectResult(await look(path), '(internal): …this account has no permission to run it…')
     expect(await refusal(join(allowed, '.'))).toMatch(/is not a program|is in no folder/)
   })
 })

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished, test } from 'vitest'
+import { test } from 'vitest'
 import fileAge from '../../../src/core/checks/kinds/file-age.ts'
 import { runInChild } from '../../support/engine/cached-child.ts'
 import { finds } from '../../support/engine/finds.ts'
 import { runKind } from '../../support/engine/run-kind.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 test('a folder with more files than svc dates is evaluated by those, and is at best a warning', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const look = (settings: Parameters<typeof runKind<typeof fileAge.settings>>[1]) =>
     runKind(fileAge, settings, 'Standard', { inChild: runInChild })
   for (let i = 0; i < 10_050; i += 1) writeFileSync(join(folder, String(i)), '')

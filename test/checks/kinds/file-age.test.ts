@@ -1,33 +1,22 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { matchesGlob } from '../../../src/core/base/system/files.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import fileAge, { age as ageCheck, backlog } from '../../../src/core/checks/kinds/file-age.ts'
-import { finds, findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
 import { asServer } from '../../support/servers/server.ts'
 import { ownChildren } from '../../support/suite/processes.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 let folder: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))
+  folder = temporaryFolder()
 })
 afterEach(() => {
   chmodSync(folder, 0o755)
-  rmSync(folder, { recursive: true, force: true })
   expect(ownChildren()).toEqual([])
 })
 
@@ -70,16 +59,14 @@ describe('a file that must be fresh', () => {
   })
   test('is not checked against the settings of a folder, nor a folder against those of a file', async () => {
     const path = aged('export.csv', 0)
-    expect(await one('backlog', { path, files: { limit: 1 } })).toMatchObject({
-      status: 'failed',
-      notChecked: 'missing',
-      message: `not checked: ${path} is a file, and files wait only in a folder`,
-    })
-    expect(await one('size', { path: folder, size: 1 })).toMatchObject({
-      status: 'failed',
-      notChecked: 'missing',
-      message: `not checked: ${folder} is a folder, and only a file has a size: set newest for its newest one`,
-    })
+    expectResult(
+      await one('backlog', { path, files: { limit: 1 } }),
+      `not checked (missing): not checked: ${path} is a file, and files wait only in a folder`,
+    )
+    expectResult(
+      await one('size', { path: folder, size: 1 }),
+      `not checked (missing): not checked: ${folder} is a folder, and only a file has a size: set newest for its newest one`,
+    )
   })
 
   test('must not be smaller than its minimum size', async () => {
@@ -112,21 +99,17 @@ describe('a folder with a backlog', () => {
     expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file is waiting' })
   })
   test('counts a link as its target, and ignores a broken one', async () => {
-    const outside = mkdtempSync(join(tmpdir(), 'svc-file-age-target-'))
-    try {
-      const target = join(outside, 'job')
-      writeFileSync(target, 'x')
-      utimesSync(target, new Date(0), new Date(0))
-      symlinkSync(target, join(folder, 'linked'))
-      symlinkSync(join(outside, 'gone'), join(folder, 'broken'))
-      symlinkSync(outside, join(folder, 'elsewhere'))
-      symlinkSync('loop', join(folder, 'loop'))
-      const results = await look({ path: folder, files: {} })
-      await finds(results, 'age: …linked…')
-      expect(checked(results, 'backlog').measurement?.value).toBe(1)
-    } finally {
-      rmSync(outside, { recursive: true })
-    }
+    const outside = temporaryFolder()
+    const target = join(outside, 'job')
+    writeFileSync(target, 'x')
+    utimesSync(target, new Date(0), new Date(0))
+    symlinkSync(target, join(folder, 'linked'))
+    symlinkSync(join(outside, 'gone'), join(folder, 'broken'))
+    symlinkSync(outside, join(folder, 'elsewhere'))
+    symlinkSync('loop', join(folder, 'loop'))
+    const results = await look({ path: folder, files: {} })
+    await finds(results, 'age: …linked…')
+    expect(checked(results, 'backlog').measurement?.value).toBe(1)
   })
   test('contains file names that never reach a terminal unescaped', async () => {
     aged('\x1b[2J\x1b[31mred\u202egnp', 70)
@@ -159,13 +142,8 @@ describe('H33 the newest file of a folder', () => {
     expect(results.map(({ check }) => check)).toEqual(['there', 'newest'])
     await finds(results, ['newest ok', { measurement: { unit: 'milliseconds', ...limits } }])
     expect(checked(results, 'newest').measurement?.value).toBeGreaterThanOrEqual(2 * minute)
-    expect(await one('age', { path: folder, newest: limits, age: { limit: minute } })).toMatchObject({
-      status: 'failed',
-    })
-    expect(await one('newest', { path: folder, newest: { limit: minute } })).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-    })
+    expectResult(await one('age', { path: folder, newest: limits, age: { limit: minute } }), 'failed')
+    expectResult(await one('newest', { path: folder, newest: { limit: minute } }), 'failed (threshold)')
   })
   test.each(['part', 'tmp', 'partial', 'filepart', 'crdownload'])(
     'H48 is not one that is still being written under .%s, which age and files count',
@@ -175,10 +153,7 @@ describe('H33 the newest file of a folder', () => {
       await finds(look({ path: folder, ...limits }), 'newest: …there is no file, only 1 file under a temporary name')
       aged('db-1.dump', 24 * 60)
       const results = await look({ path: folder, ...limits, size: 2, age: { limit: 60 * minute } })
-      expect(checked(results, 'newest')).toMatchObject({
-        status: 'failed',
-        message: expect.stringContaining('db-1.dump'),
-      })
+      expectResult(checked(results, 'newest'), 'failed: …db-1.dump…')
       expect(checked(results, 'size').message).toContain('db-1.dump')
       expect(checked(results, 'backlog').measurement?.value).toBe(2)
       // A user who asks for these names gets them.
@@ -242,11 +217,7 @@ describe('paths that cannot be checked', () => {
     async () => {
       const path = join(folder, 'pipe')
       execFileSync('sh', ['-c', 'mkfifo "$0"', path])
-      expect(await one('there', { path })).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        message: `${path} is neither a file nor a folder`,
-      })
+      expectResult(await one('there', { path }), `failed (data): ${path} is neither a file nor a folder`)
       expect((await one('there', { path: '/dev/null' })).status).toBe('failed')
       expect(await one('age', { path: folder })).toMatchObject({ message: 'no file is waiting' })
     },

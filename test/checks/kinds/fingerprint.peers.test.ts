@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
 import grpc from '../../../src/core/checks/kinds/grpc/index.ts'
@@ -14,7 +14,7 @@ import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import smtp from '../../../src/core/checks/kinds/smtp/index.ts'
 import svc from '../../../src/core/checks/kinds/svc.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
-import { findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, findsOnly } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
 import { http as answer, peer, replies } from '../../support/faults/faults.ts'
 import { startOidc } from '../../support/openid/oidc.ts'
@@ -34,10 +34,7 @@ import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../../support/server
 import { peerSuite } from '../../support/suite/peer.ts'
 
 type Trust = { readonly fingerprint?: readonly string[]; readonly caFile?: string; readonly servername?: string }
-type Server = {
-  readonly run: (trust: Trust) => Promise<readonly Result[]>
-  readonly stop: () => Promise<void>
-}
+type Server = { readonly run: (trust: Trust) => Promise<readonly Result[]>; readonly stop: () => Promise<void> }
 /** A server with a certificate, and the monitor of it, which signs in where its kind can. */
 type Start = (certificate: ServerCertificate, made: Certificates) => Promise<Server>
 
@@ -172,31 +169,26 @@ peerSuite(missing, 'a pinned certificate', () => {
 
   test('without a pin, the result says which CAs and which name decided', async () => {
     const server = await servers['http (nginx)']?.(made.good, made)
-    try {
-      const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
-      expect(checked(results ?? [], 'certificate')).toMatchObject({
-        status: 'ok',
-        details: [
-          'the certificate is for svc.test and trusted by caFile',
-          expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
-        ],
-      })
-    } finally {
-      await server?.stop()
-    }
+    onTestFinished(() => server?.stop())
+
+    const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
+    expectResult(checked(results ?? [], 'certificate'), 'ok', {
+      details: [
+        'the certificate is for svc.test and trusted by caFile',
+        expect.stringContaining('issuer certificate "Svc Test Issuer" expires on'),
+      ],
+    })
   })
 
   test('a certificate that names the server in its subject only lacks a subjectAltName', async () => {
     const server = await servers['tls (nginx)']?.(made.commonNameOnly, made)
-    try {
-      const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
-      const result = checked(results ?? [], 'host name')
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toMatch(
-        /: the certificate has no subjectAltName, and clients do not read the name "svc.test" in its subject: issue it again with one for svc.test$/,
-      )
-    } finally {
-      await server?.stop()
-    }
+    onTestFinished(() => server?.stop())
+
+    const results = await server?.run({ caFile: made.caFile, servername: 'svc.test' })
+    const result = checked(results ?? [], 'host name')
+    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(result.message).toMatch(
+      /: the certificate has no subjectAltName, and clients do not read the name "svc.test" in its subject: issue it again with one for svc.test$/,
+    )
   })
 })

@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import ftp from '../../../src/core/checks/kinds/ftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -99,14 +99,12 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     })
     test('implicit TLS: everything is encrypted from the first byte', async () => {
       const implicit = await startVsftpd({ certificate: certificates.good, settings: { implicit_ssl: 'YES' } })
-      try {
-        const results = await run({ ...writes, port: implicit.port, tls: 'implicit' }, 'Advanced')
-        expect(problemsOf(results)).toEqual([])
-        expect(checksOf(results).slice(0, 3)).toEqual(['TLS', 'banner', 'certificate'])
-        expect(await sessionsLeft(implicit)).toBe(0)
-      } finally {
-        await implicit.remove()
-      }
+      onTestFinished(() => implicit.remove())
+
+      const results = await run({ ...writes, port: implicit.port, tls: 'implicit' }, 'Advanced')
+      expect(problemsOf(results)).toEqual([])
+      expect(checksOf(results).slice(0, 3)).toEqual(['TLS', 'banner', 'certificate'])
+      expect(await sessionsLeft(implicit)).toBe(0)
     })
     test('in clear text on this machine, and the sign-in reports that', async () => {
       const results = await clear(writes, 'Advanced')
@@ -116,11 +114,9 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     })
     test('with only the older ciphers the data connection resumes the session too', async () => {
       const old = await startVsftpd({ certificate: certificates.good, settings: { ssl_ciphers: 'ECDHE+AESGCM' } })
-      try {
-        expect(problemsOf(await run({ ...writes, port: old.port }, 'Advanced'))).toEqual([])
-      } finally {
-        await old.remove()
-      }
+      onTestFinished(() => old.remove())
+
+      expect(problemsOf(await run({ ...writes, port: old.port }, 'Advanced'))).toEqual([])
     })
     test('only leftovers of svc are swept', async () => {
       const old = probeFile(1, new Date(Date.now() - 2 * 3_600_000))
@@ -181,24 +177,18 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     })
     test('a server that sends clear text (500 OOPS) under TLS is reported, with a hint', async () => {
       const broken = await startVsftpd({ certificate: certificates.good, settings: { anon_root: '/nonexistent' } })
-      try {
-        const result = checked(await run({ port: broken.port }), 'sign-in')
-        expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-        expect(result.message).toContain('aborted the encrypted connection during PASS')
-        expect(result.details?.join()).toContain('500 OOPS')
-      } finally {
-        await broken.remove()
-      }
+      onTestFinished(() => broken.remove())
+
+      const result = checked(await run({ port: broken.port }), 'sign-in')
+      expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+      expect(result.message).toContain('aborted the encrypted connection during PASS')
+      expect(result.details?.join()).toContain('500 OOPS')
     })
     test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
       await using slow = await proxy(plain.port, 150)
       const results = await clear({ port: slow.port, latency: { warn: 50, limit: 120 }, passive: 'EPSV' })
       for (const check of ['banner', 'sign-in']) {
-        expect(checked(results, check)).toMatchObject({
-          status: 'failed',
-          fault: 'threshold',
-          measurement: { limit: 120 },
-        })
+        expectResult(checked(results, check), 'failed (threshold)', { measurement: { limit: 120 } })
         expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
       }
     })
@@ -207,14 +197,12 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
   describe('data connections', () => {
     test('a wrong passive address is distinguished from EPSV, which works', async () => {
       const otherPassword = await startVsftpd({ settings: { pasv_address: '127.0.0.2' } })
-      try {
-        await finds(clear({ port: otherPassword.port }), 'EPSV ok', [
-          'PASV failed (refused)',
-          /^signed in after [\d.]+ m?s, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ m?s \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
-        ])
-      } finally {
-        await otherPassword.remove()
-      }
+      onTestFinished(() => otherPassword.remove())
+
+      await finds(clear({ port: otherPassword.port }), 'EPSV ok', [
+        'PASV failed (refused)',
+        /^signed in after [\d.]+ m?s, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ m?s \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
+      ])
     })
     test('a folder without write permission fails the round trip and leaves nothing to delete', async () => {
       const results = await clear({ allowWrites: true }, 'Advanced')

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import { backlog, isLeftover, probeFile } from '../../../src/core/checks/folders/index.ts'
@@ -35,31 +35,27 @@ describe('ftp against ftp-srv', () => {
   const word = 'correct horse'
   test('lists with both commands, and completes round trips with its own listings', async () => {
     const server = await startFtpServer(word)
-    try {
-      const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
-      const results = await runKind(ftp, { ...overrides, allowWrites: true, folder: '/' }, 'Advanced')
-      expect(problemsOf(results)).toEqual([])
-      expect(readdirSync(server.root)).toEqual([])
-    } finally {
-      await server.remove()
-    }
+    onTestFinished(() => server.remove())
+
+    const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
+    const results = await runKind(ftp, { ...overrides, allowWrites: true, folder: '/' }, 'Advanced')
+    expect(problemsOf(results)).toEqual([])
+    expect(readdirSync(server.root)).toEqual([])
   })
   test('a wrong password is sent to the server once, whatever the retries', async () => {
     const server = await startFtpServer(word)
-    try {
-      const overrides: Overrides = {
-        host,
-        port: server.port,
-        tls: 'off',
-        username: 'monitor',
-        password: secret('wrong-one'),
-      }
-      await finds(runKind(ftp, overrides, 'Standard', { retries: 5 }), 'sign-in failed (auth)')
-      expect(server.passwords()).toEqual(['wrong-one'])
-      await finds(runKind(ftp, { ...overrides, password: undefined }, 'Standard'), 'sign-in (auth)')
-    } finally {
-      await server.remove()
+    onTestFinished(() => server.remove())
+
+    const overrides: Overrides = {
+      host,
+      port: server.port,
+      tls: 'off',
+      username: 'monitor',
+      password: secret('wrong-one'),
     }
+    await finds(runKind(ftp, overrides, 'Standard', { retries: 5 }), 'sign-in failed (auth)')
+    expect(server.passwords()).toEqual(['wrong-one'])
+    await finds(runKind(ftp, { ...overrides, password: undefined }, 'Standard'), 'sign-in (auth)')
   })
 })
 
@@ -211,21 +207,19 @@ describe('ftp against servers that misbehave', () => {
   describe('at the data connection', () => {
     test('a blocked passive port: the account works, the data connection fails, and the message says which side to check', async () => {
       const deaf = await deafPort('127.0.0.3')
-      try {
-        const script = { answers: { PASV: pasv('127.0.0.3', deaf.port) } }
-        const { results } = await run(script, {}, 'Standard', { timeoutMs: 4_000 })
-        await finds(results, 'EPSV ok')
-        const result = checked(results, 'PASV')
-        expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
-        expect(result.message).toMatch(
-          /^signed in after [\d.]+ ms, PASV returned 127\.0\.0\.3:\d+, connect timed out after [\d.]+ m?s \(control peer 127\.0\.0\.1\): passive address, firewall or passive port range, not the account$/,
-        )
-        expect(result.details).toEqual([
-          'PASV returned a different address than that of the control connection (127.0.0.1)',
-        ])
-      } finally {
-        deaf.close()
-      }
+      onTestFinished(() => deaf.close())
+
+      const script = { answers: { PASV: pasv('127.0.0.3', deaf.port) } }
+      const { results } = await run(script, {}, 'Standard', { timeoutMs: 4_000 })
+      await finds(results, 'EPSV ok')
+      const result = checked(results, 'PASV')
+      expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
+      expect(result.message).toMatch(
+        /^signed in after [\d.]+ ms, PASV returned 127\.0\.0\.3:\d+, connect timed out after [\d.]+ m?s \(control peer 127\.0\.0\.1\): passive address, firewall or passive port range, not the account$/,
+      )
+      expect(result.details).toEqual([
+        'PASV returned a different address than that of the control connection (127.0.0.1)',
+      ])
     })
     test('another address that accepts gets nothing until dataHosts lists it', async () => {
       await using elsewhere = await peer(blackHole, { host: '127.0.0.4' })
@@ -300,16 +294,12 @@ describe('ftp against servers that misbehave', () => {
       ]))
     test('a data connection that stays silent is reported as such', () =>
       finds(
-        run({ data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', {
-          timeoutMs: 1_500,
-        }),
+        run({ data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', { timeoutMs: 1_500 }),
         'EPSV failed (timeout): …the data connection of LIST…',
       ))
     test('a listing that the server breaks off is a protocol fault', () =>
       finds(
-        run({
-          data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')),
-        }),
+        run({ data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')) }),
         'EPSV failed (protocol): …aborted the transfer: "426 Broken off"…',
       ))
     test('a session that ends during a listing is a protocol fault', () =>
@@ -405,9 +395,7 @@ describe('ftp against servers that misbehave', () => {
       finds(run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced'), 'delete failed (data)'))
     test('the deadline during a transfer keeps earlier results and leaves nothing open', async () => {
       await finds(
-        run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', {
-          timeoutMs: 1_200,
-        }),
+        run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', { timeoutMs: 1_200 }),
         'PASV ok',
         'round trip failed (timeout)',
       )

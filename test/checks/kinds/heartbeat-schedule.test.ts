@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import heartbeat from '../../../src/core/checks/kinds/heartbeat/index.ts'
 import type { Heartbeat } from '../../../src/core/protocol/index.ts'
 import { file, folder, load, refused } from '../../config/given.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, runKind, withDefaults } from '../../support/engine/run-kind.ts'
 import { beatAt as beat } from '../../support/store/heartbeats.ts'
 import { measureWork } from '../../support/suite/processor-time.ts'
@@ -27,13 +27,11 @@ describe('a job with a schedule', () => {
   const before = beat('nightly', utc('2026-01-13T02:05'))
 
   test('B4 is reported by the run that was due and its age, in its own zone', async () => {
-    expect(await newest(due + 31 * hour, [before])).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-      message:
-        'nightly has not reported since 2026-01-14 02:00 UTC, when it was due (31 h ago, 2 runs missed; warn 10 min, fail 30 min)',
-      measurement: { value: 31 * hour, unit: 'milliseconds', limit: 30 * minute },
-    })
+    expectResult(
+      await newest(due + 31 * hour, [before]),
+      'failed (threshold): nightly has not reported since 2026-01-14 02:00 UTC, when it was due (31 h ago, 2 runs missed; warn 10 min, fail 30 min)',
+      { measurement: { value: 31 * hour, unit: 'milliseconds', limit: 30 * minute } },
+    )
     const berlin: Settings = { schedule: '0 3 * * *', timezone: 'Europe/Berlin' }
     expect((await newest(due + 40 * minute, [before], berlin)).message).toBe(
       'nightly has not reported since 03:00 Europe/Berlin, when it was due (40 min ago, 1 run missed; warn 10 min, fail 30 min)',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
 import heartbeat from '../../../src/core/checks/kinds/heartbeat/index.ts'
 import type { ExecutionMode, Heartbeat } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'
 import { escapeSequences } from '../../support/faults/faults.ts'
 import { beatAt } from '../../support/store/heartbeats.ts'
@@ -75,10 +75,7 @@ describe('at Basic the newest heartbeat counts', () => {
       services: { heartbeats: () => Promise.reject(fault) },
     })
     expect(rest).toEqual([])
-    expect(unread).toMatchObject({
-      status: 'failed',
-      fault: 'internal',
-      message: 'heartbeats cannot be read: The store does not answer in time',
+    expectResult(unread, 'failed (internal): heartbeats cannot be read: The store does not answer in time', {
       details: ['Look at the store.'],
     })
     expect(await runKind(heartbeat, {})).toMatchObject([

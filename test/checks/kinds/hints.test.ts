@@ -4,7 +4,7 @@ import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import { grantee, mysqlFault } from '../../../src/core/checks/kinds/mysql/errors.ts'
@@ -135,14 +135,12 @@ suiteWith(opensslMissing(), 'hints about TLS', () => {
   test('H59 a server of HTTP/2 only says no word about a sign-in', async () => {
     const server = createSecureServer({ key: made.good.key, cert: made.good.cert }).listen(0, host)
     await new Promise((resolve) => server.once('listening', resolve))
-    try {
-      const url = `https://localhost:${(server.address() as AddressInfo).port}/`
-      const message = status(await runKind(http, { url, caFile: made.caFile, addresses: 'any' }, 'Standard'))
-      expect(message).toMatch(/speaks HTTP\/2 only, and svc HTTP\/1\.1: allow both at the server/)
-      expect(message).not.toContain('username')
-    } finally {
-      server.close()
-    }
+    onTestFinished(() => void server.close())
+
+    const url = `https://localhost:${(server.address() as AddressInfo).port}/`
+    const message = status(await runKind(http, { url, caFile: made.caFile, addresses: 'any' }, 'Standard'))
+    expect(message).toMatch(/speaks HTTP\/2 only, and svc HTTP\/1\.1: allow both at the server/)
+    expect(message).not.toContain('username')
   })
 
   test('H59 plain HTTP at a port whose TLS refuses the handshake names https', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Threshold } from '../../../src/core/base/settings/index.ts'
 import type { HistoryReading } from '../../../src/core/checks/engine/index.ts'
 import host, { oomKills, trend, trendOf } from '../../../src/core/checks/kinds/host.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { killForLackOfMemory, oomMissing } from '../../support/faults/out-of-memory.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -30,17 +31,11 @@ describe('the trend of a disk', () => {
     })
   })
   test('it fails where a limit is set', () => {
-    expect(judged(falling(12 * GiB, GiB), { warn: 24 * hour, limit: 4 * hour })).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-    })
+    expectResult(judged(falling(12 * GiB, GiB), { warn: 24 * hour, limit: 4 * hour }), 'failed (threshold)')
   })
   test('a disk that does not fill, or not within 90 days, is ok', () => {
     for (const free of [falling(5 * GiB, 0), falling(5 * GiB, -GiB), falling(90 * GiB, 1024)]) {
-      expect(judged(free)).toMatchObject({
-        status: 'ok',
-        message: 'not filling up, based on 7 readings of the last 6 h',
-      })
+      expectResult(judged(free), 'ok: not filling up, based on 7 readings of the last 6 h')
     }
   })
   test('neither one large file nor one deleted file is a trend', () => {

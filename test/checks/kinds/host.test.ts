@@ -16,7 +16,7 @@ import host, {
   restarted,
   space,
 } from '../../../src/core/checks/kinds/host.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { resultsWithoutDescriptors } from '../../support/faults/exhausted.ts'
 import { lastsAtLeast } from '../../support/suite/deadline.ts'
@@ -53,10 +53,7 @@ describe('thresholds', () => {
 
   test('too few inodes are a warning, nearly none a failure, and a file system without a fixed number has no check', () => {
     expect(evaluated(inodes, disk(50, 100))[0]).toMatchObject({ check: 'inodes /data', status: 'ok' })
-    expect(evaluated(inodes, disk(50, 99))[0]).toMatchObject({
-      status: 'warning',
-      message: '9.9 % free of 1000 (warn below 10 %, fail below 2 %)',
-    })
+    expectResult(evaluated(inodes, disk(50, 99))[0], 'warning: 9.9 % free of 1000 (warn below 10 %, fail below 2 %)')
     expect(evaluated(inodes, disk(50, 19))[0]).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(evaluated(space, disk(50))).toHaveLength(1)
     expect(evaluated(inodes, disk(50))).toEqual([])
@@ -268,11 +265,7 @@ describe('the time server', () => {
 
   test('that agrees is ok, and its address is reported', async () => {
     const port = await timeServer((request) => [answerTo(request, 0)])
-    expect(await look(port)).toMatchObject({
-      status: 'ok',
-      address: `127.0.0.1:${port}`,
-      measurement: { unit: 'milliseconds' },
-    })
+    expectResult(await look(port), 'ok', { address: `127.0.0.1:${port}`, measurement: { unit: 'milliseconds' } })
   })
 
   test('that is 400 ms ahead is a warning, 5 s behind a failure', async () => {

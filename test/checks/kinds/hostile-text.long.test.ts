@@ -231,11 +231,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'what systemctl prints': { read: (text) => parseSystemd(text, 0), upTo: 1e5 },
   'what launchctl prints': { read: (text) => parseLaunchd(text), upTo: 1e5 },
   'what sc.exe prints': { read: (text) => parseWindows(text), upTo: 1e5 },
-  'what a plug-in prints': {
-    read: (text) => readFigures(splitOutput(text).data),
-    upTo: 1e5,
-    texts: inPluginOutput,
-  },
+  'what a plug-in prints': { read: (text) => readFigures(splitOutput(text).data), upTo: 1e5, texts: inPluginOutput },
   'the error of a driver': { read: (text) => classify(new Error(text), 'peer', 1), upTo: 1e6 },
   'a text to be shown': { read: (text) => sanitize(text), upTo: 1e6 },
   'a text that may hold a secret': { read: (text) => createRedactor(['a a a', '\\"\\"'])(text), upTo: 1e6 },

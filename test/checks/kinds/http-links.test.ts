@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { LinkEntry } from '../../../src/core/checks/assert/link-settings.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
 import { admit } from '../../../src/core/checks/kinds/http/links.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../../support/faults/faults.ts'
 import { httpPeer, pages } from '../../support/simulated/http-peer.ts'
@@ -57,10 +57,7 @@ describe('http xml', () => {
   })
 
   test('invalid, truncated or hostile XML is reported and shown without escapes', async () => {
-    expect(await evaluate({ '/a': 'x' }, '<a>')).toMatchObject({
-      fault: 'protocol',
-      message: expect.stringContaining('CODE 1: the answer is not well-formed'),
-    })
+    expectResult(await evaluate({ '/a': 'x' }, '<a>'), '(protocol): …CODE 1: the answer is not well-formed…')
     const hostile = await evaluate({ '/VAST/@version': 'x' }, `<VAST version="${escapeSequences.replace('\0', '')}"/>`)
     expect(hostile.message).toContain('/VAST/@version is "redgnp", expected "x"')
     await using there = await peer(endless('HTTP/1.1 200 OK\r\n\r\n<a>', '<b/>'))
@@ -76,9 +73,7 @@ describe('http links', () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: ['/a', '/b'], others: ['/never'] }, '/a': { ok: true }, '/b': { ok: false } })),
     )
-    const results = await look(server.origin, {
-      links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })],
-    })
+    const results = await look(server.origin, { links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })] })
     expect(server.requestLines()).toEqual(['GET /', 'GET /a', 'GET /b'])
     expect(messagesOf(results, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/a: 127\.0\.0\.1:\d+ answered 200, "application\/json"$/),
@@ -193,9 +188,7 @@ describe('http links', () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [], more: ['/1', '/2', '/2', '/3'] }, '/1': {}, '/2': {}, '/3': {} })),
     )
-    const results = await look(server.origin, {
-      links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })],
-    })
+    const results = await look(server.origin, { links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })] })
     expect(messagesOf(results, 'links').slice(-2)).toEqual([
       'ok item: none in the answer',
       'warning more: 1 more not requested (limit 2)',

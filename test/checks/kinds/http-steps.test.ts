@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Secret } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import steps from '../../../src/core/checks/kinds/http-steps/index.ts'
 import { CookieJar } from '../../../src/core/checks/kinds/http-steps/request.ts'
 import { password, startAccounts } from '../../server/accounts.ts'
-import { findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, findsOnly } from '../../support/engine/finds.ts'
 import { messagesOf, type RawSteps as Raw, stepsWith } from '../../support/engine/run-steps.ts'
 import { escapeSequences, refusedPort } from '../../support/faults/faults.ts'
 import { makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
@@ -13,11 +13,7 @@ import { type FtpServer, startFtpServer } from '../../support/servers/ftp-server
 import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../../support/simulated/ftp-api.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
 
-const env = {
-  API_PASSWORD: ftpApiPassword,
-  SVC_PASSWORD: password,
-  WRONG: 'not-the-password-at-all',
-}
+const env = { API_PASSWORD: ftpApiPassword, SVC_PASSWORD: password, WRONG: 'not-the-password-at-all' }
 
 const { settingsOf, run, problemOf } = stepsWith(env)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
@@ -32,17 +28,12 @@ afterAll(() => ftp.remove())
 /** The passwords that were tried in this test. */
 const triedHere = (): readonly string[] => ftp.passwords().slice(attempts)
 
-const ends: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
-
 type Peers = { readonly api: FtpApi; readonly ftp: FtpServer }
 
 /** An API; the FTP server accepts the accounts that it has created. */
 async function peers(instead?: Instead): Promise<Peers> {
   const api = await startFtpApi(instead)
-  ends.push(() => api[Symbol.asyncDispose]())
+  onTestFinished(() => api[Symbol.asyncDispose]())
   return use(api)
 }
 
@@ -128,7 +119,7 @@ test('Basic and Standard send nothing: all steps are Advanced', () => {
 
 test('a sign-in round trip with a real svc serve: sign in, read, sign out, and stay signed out', async () => {
   const site = await startAccounts()
-  ends.push(site.close)
+  onTestFinished(site.close)
   const raw = {
     url: `http://127.0.0.1:${site.port}`,
     username: 'Ann',
@@ -216,11 +207,10 @@ test('what a 500 may have created and cannot be removed by its id is reported as
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 500 } : undefined))
   const results = await run(probe(all))
   expect(all.api.accounts.size).toBe(1)
-  expect(results.find(({ check }) => check === 'cleanup')).toMatchObject({
-    status: 'failed',
-    fault: 'dependency',
-    message: `remove: DELETE /v1/accounts/\${id}: not sent: no step captured \${id}; what step "make" created may be left behind: remove it with DELETE /v1/accounts/\${id}`,
-  })
+  expectResult(
+    results.find(({ check }) => check === 'cleanup'),
+    `failed (dependency): remove: DELETE /v1/accounts/\${id}: not sent: no step captured \${id}; what step "make" created may be left behind: remove it with DELETE /v1/accounts/\${id}`,
+  )
 })
 
 test('a cleanup that fails reports what it leaves behind, and the next one runs nevertheless', async () => {
@@ -396,16 +386,12 @@ test('secrets are never shown: configured, captured, from cookies, echoed by the
 
 test('H34 a step whose answer lacks the text of contains fails, and the text may be one value', async () => {
   const api = await startFtpApi((request) => ({ status: 200, body: `hello, you asked for ${request}` }))
-  ends.push(() => api[Symbol.asyncDispose]())
+  onTestFinished(() => api[Symbol.asyncDispose]())
   const page = (contains: string): Promise<readonly Result[]> =>
     run({ url: api.origin, values: { word: 'hello' }, steps: [{ name: 'page', path: '/shop', contains }] })
   expect((await page('GET /shop')).at(-1)).toMatchObject({ status: 'ok' })
   expect((await page(`\${word}`)).at(-1)).toMatchObject({ status: 'ok' })
-  expect((await page('goodbye')).at(-1)).toMatchObject({
-    status: 'failed',
-    fault: 'data',
-    message: expect.stringMatching(/the answer does not contain "goodbye"/),
-  })
+  expectResult((await page('goodbye')).at(-1), 'failed (data)', /the answer does not contain "goodbye"/)
 })
 
 test('a redirect is not followed, and its target is reported', async () => {
@@ -436,9 +422,9 @@ test('a refused connection is reported as such, and no cleanup runs', async () =
 suiteWith(opensslMissing(), 'over TLS', () => {
   test('a server without a trusted certificate gets nothing, one trusted through caFile gets everything', async () => {
     const certificates = makeCertificates()
-    ends.push(async () => certificates.remove())
+    onTestFinished(async () => certificates.remove())
     const api = await startFtpApi(undefined, certificates.good)
-    ends.push(() => api[Symbol.asyncDispose]())
+    onTestFinished(() => api[Symbol.asyncDispose]())
     await findsOnly(run(probe(use(api))), 'connect failed (tls)')
     expect(api.requestTexts()).toEqual([])
     const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))

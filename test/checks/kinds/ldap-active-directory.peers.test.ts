@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { generalizedTime, parseRepsFrom, passwordExpiry } from '../../../src/core/checks/kinds/ldap/active-directory.ts'
 import ldap from '../../../src/core/checks/kinds/ldap/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
@@ -33,10 +33,7 @@ peerSuite(sambaMissing, 'ldap with Active Directory (Samba)', () => {
       user = reader.user,
       password = reader.password,
       ...settings
-    }: Omit<Settings, 'password'> & {
-      readonly url: string
-      readonly password?: string
-    },
+    }: Omit<Settings, 'password'> & { readonly url: string; readonly password?: string },
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ) => runKind(ldap, { url, username: user, password: secret(password), ...settings }, mode, options)
@@ -107,12 +104,10 @@ peerSuite(sambaMissing, 'ldap with Active Directory (Samba)', () => {
 peerSuite(sambaMissing, 'ldap with a single controller of Active Directory (Samba)', () => {
   test('has no partners, and is ok', async () => {
     const domain = await startDomain()
-    try {
-      const settings = { url: domain.first.url, username: reader.user, password: secret(reader.password) }
-      await finds(runKind(ldap, settings, 'Advanced'), 'replication ok')
-    } finally {
-      await domain.remove()
-    }
+    onTestFinished(() => domain.remove())
+
+    const settings = { url: domain.first.url, username: reader.user, password: secret(reader.password) }
+    await finds(runKind(ldap, settings, 'Advanced'), 'replication ok')
   }, 100_000)
 })
 

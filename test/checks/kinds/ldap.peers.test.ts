@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { limits } from '../../../src/core/checks/engine/index.ts'
 import ldap from '../../../src/core/checks/kinds/ldap/index.ts'
 import { finds, findsOnly } from '../../support/engine/finds.ts'
@@ -146,18 +146,16 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
 peerSuite(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
   test('anonymous callers without access, and passwords that may not be readable', async () => {
     const server = await startSlapd({ global: ['require authc', 'security simple_bind=128'] })
-    try {
-      const basic = await runKind(ldap, { url: server.url })
-      expect(levels(basic)).toEqual(['connect ok', 'rootDSE ok'])
-      await finds(
-        runKind(ldap, { url: server.url, ...account }, 'Standard'),
-        'bind failed (data): …use ldaps:// or startTls (confidentialityRequired)…',
-      )
-      const tls = await runKind(ldap, { url: server.url, startTls: true })
-      expect(tls[0]).toMatchObject({ check: 'connect', fault: 'tls' })
-    } finally {
-      await server.remove()
-    }
+    onTestFinished(() => server.remove())
+
+    const basic = await runKind(ldap, { url: server.url })
+    expect(levels(basic)).toEqual(['connect ok', 'rootDSE ok'])
+    await finds(
+      runKind(ldap, { url: server.url, ...account }, 'Standard'),
+      'bind failed (data): …use ldaps:// or startTls (confidentialityRequired)…',
+    )
+    const tls = await runKind(ldap, { url: server.url, startTls: true })
+    expect(tls[0]).toMatchObject({ check: 'connect', fault: 'tls' })
   })
 })
 
@@ -172,24 +170,22 @@ peerSuite(slapdMissing, 'ldap with the privileges that the reference lists', () 
         'access to * by * none',
       ],
     })
-    try {
-      const settings = {
-        url: server.url,
-        ...account,
-        base: suffix,
-        entry: { filter: '(uid=probe)', base: `ou=people,${suffix}`, atLeast: 1 },
-        lastChange: { limit: 86_400_000 },
-      }
-      expect(levels(await runKind(ldap, settings, 'Advanced'))).toEqual([
-        'connect ok',
-        'bind ok',
-        'rootDSE ok',
-        'search ok',
-        'entry ok',
-        'last change ok',
-      ])
-    } finally {
-      await server.remove()
+    onTestFinished(() => server.remove())
+
+    const settings = {
+      url: server.url,
+      ...account,
+      base: suffix,
+      entry: { filter: '(uid=probe)', base: `ou=people,${suffix}`, atLeast: 1 },
+      lastChange: { limit: 86_400_000 },
     }
+    expect(levels(await runKind(ldap, settings, 'Advanced'))).toEqual([
+      'connect ok',
+      'bind ok',
+      'rootDSE ok',
+      'search ok',
+      'entry ok',
+      'last change ok',
+    ])
   })
 })

@@ -9,7 +9,7 @@ import ldap from '../../../src/core/checks/kinds/ldap/index.ts'
 import { LdapFrames } from '../../../src/core/checks/kinds/ldap/message.ts'
 import { csnsOf, evaluateComparison, newestChange } from '../../../src/core/checks/kinds/ldap/provider.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds, findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, finds, findsOnly } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -260,10 +260,7 @@ describe('LDAP messages', () => {
         { address: 'a:1', provider: 'b:1', base: 'dc=x', own: csnsOf(own), its: csnsOf(its), oldestMissing, now },
         { warn: 60_000, limit: 300_000 },
       )
-    expect(compare([csn('120000')], [csn('120000')])).toMatchObject({
-      status: 'ok',
-      message: 'a:1 has all changes of b:1',
-    })
+    expectResult(compare([csn('120000')], [csn('120000')]), 'ok: a:1 has all changes of b:1')
     // Another provider accepted a newer change, and the one of this server is missing all the same.
     expect(compare([csn('115900'), csn('120900', '002')], [csn('120930')])).toMatchObject({ status: 'ok' })
     expect(compare([csn('115900')], [csn('120930')], Date.parse('2026-07-31T12:04:00Z'))).toMatchObject({
@@ -272,10 +269,7 @@ describe('LDAP messages', () => {
       measurement: { value: 360_000, limit: 300_000 },
     })
     // A change that removed an entry leaves no entry behind.
-    expect(compare([csn('115900')], [csn('120800')])).toMatchObject({
-      status: 'warning',
-      measurement: { value: 120_000 },
-    })
+    expectResult(compare([csn('115900')], [csn('120800')]), 'warning', { measurement: { value: 120_000 } })
     // The replica may also have changes of others, which its provider lacks.
     expect(compare([csn('120000'), csn('120500', '002')], [csn('120000')])).toMatchObject({ status: 'ok' })
     expect(compare([], [csn('120000')])).toMatchObject({ status: 'failed', fault: 'data' })

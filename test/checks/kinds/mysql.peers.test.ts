@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
@@ -11,6 +11,7 @@ import { openMysql } from '../../../src/core/checks/kinds/mysql/driver.ts'
 import mysql from '../../../src/core/checks/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, type Peer, peer, speaks } from '../../support/faults/faults.ts'
 import {
@@ -235,12 +236,7 @@ sqlSuite(
           server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
             next_not_cached_value AS ids FROM orders.ids`),
       },
-      slow: {
-        sql: 'SELECT SLEEP(60)',
-        message: /^slow: ./,
-        next: /^next: (1 \(fail 1\)|not run: )/,
-        timeoutMs: 1_500,
-      },
+      slow: { sql: 'SELECT SLEEP(60)', message: /^slow: ./, next: /^next: (1 \(fail 1\)|not run: )/, timeoutMs: 1_500 },
       wide: (rows) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${rows}`,
       powers: [grants('SUPER'), grants('FILE')],
     },
@@ -304,28 +300,25 @@ sqlSuite(
         one('auto-increment', { url: server.url('counter', database) }, 'Advanced')
       await server.query(`CREATE USER counter@${here} IDENTIFIED BY '${word}'`)
       const fault = await autoIncrementAt(server, 45_875)
-      try {
-        expect(await counted('')).toMatchObject({
-          status: 'warning',
-          notChecked: 'permission',
-          message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'",
-          details: ["GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'"],
-        })
-        await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
-        await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
-          AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 17000000000000000000`)
-        expect((await counted('counted')).message).toMatch(
-          /^counted\.large\.id \(bigint\(20\) unsigned\), values used: 92/,
-        )
-        await server.query('DROP TABLE counted.large')
-        expect(await counted('counted')).toMatchObject({
-          status: 'ok',
-          message: 'none of 0 tables has an AUTO_INCREMENT column',
-        })
-      } finally {
+      onTestFinished(async () => {
         await fault.end()
         await server.query(`DROP USER counter@${here}`)
-      }
+      })
+
+      expect(await counted('')).toMatchObject({
+        status: 'warning',
+        notChecked: 'permission',
+        message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'",
+        details: ["GRANT SELECT ON *.* TO 'counter'@'127.0.0.1'"],
+      })
+      await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
+      await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
+          AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 17000000000000000000`)
+      expect((await counted('counted')).message).toMatch(
+        /^counted\.large\.id \(bigint\(20\) unsigned\), values used: 92/,
+      )
+      await server.query('DROP TABLE counted.large')
+      expectResult(await counted('counted'), 'ok: none of 0 tables has an AUTO_INCREMENT column')
     })
 
     describe('the round trip of allowWrites', () => {
@@ -355,18 +348,15 @@ sqlSuite(
       })
       test('MariaDB: a table that svc has not created is neither emptied nor written to', async () => {
         await server.query('CREATE TABLE orders.precious (id char(36) NOT NULL PRIMARY KEY, payload longblob)')
-        try {
-          await server.query("INSERT INTO orders.precious VALUES ('an order', NULL)")
-          await server.query(`GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.precious TO writer@${here}`)
-          expect(await trip({ probeTable: 'precious' })).toMatchObject({
-            status: 'failed',
-            fault: 'data',
-            message: 'svc has not created the table precious, and does not write to it',
-          })
-          expect(await server.query('SELECT id FROM orders.precious')).toEqual([{ id: 'an order' }])
-        } finally {
-          await server.query('DROP TABLE orders.precious')
-        }
+        onTestFinished(async () => void (await server.query('DROP TABLE orders.precious')))
+
+        await server.query("INSERT INTO orders.precious VALUES ('an order', NULL)")
+        await server.query(`GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.precious TO writer@${here}`)
+        expectResult(
+          await trip({ probeTable: 'precious' }),
+          'failed (data): svc has not created the table precious, and does not write to it',
+        )
+        expect(await server.query('SELECT id FROM orders.precious')).toEqual([{ id: 'an order' }])
       })
       test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
         const names = async (settings: Settings): Promise<readonly string[]> =>

@@ -1,13 +1,14 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { inspect } from 'node:util'
 import { exportJWK, type JWK, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ProbeError } from '../../../src/core/base/probe-error.ts'
 import { keychainSecret, Secret, type Values } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import { keyAge } from '../../../src/core/checks/kinds/oidc/checks.ts'
 import oidc from '../../../src/core/checks/kinds/oidc/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -174,10 +175,7 @@ type Key = { readonly jwk: JWK; readonly key: KeyObject }
 const pair = async (
   made: { readonly publicKey: KeyObject; readonly privateKey: KeyObject },
   more: JWK,
-): Promise<Key> => ({
-  jwk: { ...(await exportJWK(made.publicKey)), ...more },
-  key: made.privateKey,
-})
+): Promise<Key> => ({ jwk: { ...(await exportJWK(made.publicKey)), ...more }, key: made.privateKey })
 const ec = (kid: string): Promise<Key> =>
   pair(generateKeyPairSync('ec', { namedCurve: 'P-256' }), { kid, use: 'sig', alg: 'ES256' })
 
@@ -278,15 +276,13 @@ describe('providers with defects', () => {
   suiteWith(opensslMissing(), 'an http issuer with https endpoints', () => {
     test('simulated: the certificates of all endpoints are checked', async () => {
       const made = makeCertificates()
-      try {
-        await using other = await peer(replies(http(200, JSON.stringify({ keys: [good.jwk] }))), { tls: made.twoDays })
-        const document = { jwks_uri: `https://127.0.0.1:${other.port}/keys` }
-        const settings = { caFile: made.caFile, endpointHosts: [`127.0.0.1:${other.port}`] }
-        const results = await look({ document }, settings, 'Standard')
-        expect(checked(results, 'certificate')).toMatchObject({ status: 'failed', fault: 'threshold' })
-      } finally {
-        made.remove()
-      }
+      onTestFinished(() => made.remove())
+
+      await using other = await peer(replies(http(200, JSON.stringify({ keys: [good.jwk] }))), { tls: made.twoDays })
+      const document = { jwks_uri: `https://127.0.0.1:${other.port}/keys` }
+      const settings = { caFile: made.caFile, endpointHosts: [`127.0.0.1:${other.port}`] }
+      const results = await look({ document }, settings, 'Standard')
+      expect(checked(results, 'certificate')).toMatchObject({ status: 'failed', fault: 'threshold' })
     })
   })
 
@@ -321,15 +317,13 @@ describe('providers with defects', () => {
     suiteWith(opensslMissing(), 'over TLS', () => {
       test('simulated: plain http endpoints of an https issuer fail, as behind a proxy that hides its scheme', async () => {
         const made = makeCertificates()
-        try {
-          await using there = await provider({ document: { token_endpoint: 'http://127.0.0.1:1/token' } }, made.good)
-          const settings: Overrides = { issuer: there.issuer, caFile: made.caFile, ...probe }
-          const results = await runKind(oidc, settings, 'Advanced')
-          expect(checked(results, 'endpoints').message).toContain('although the issuer is https')
-          expect(checked(results, 'token').message).toContain('nothing was sent: token_endpoint is http://')
-        } finally {
-          made.remove()
-        }
+        onTestFinished(() => made.remove())
+
+        await using there = await provider({ document: { token_endpoint: 'http://127.0.0.1:1/token' } }, made.good)
+        const settings: Overrides = { issuer: there.issuer, caFile: made.caFile, ...probe }
+        const results = await runKind(oidc, settings, 'Advanced')
+        expect(checked(results, 'endpoints').message).toContain('although the issuer is https')
+        expect(checked(results, 'token').message).toContain('nothing was sent: token_endpoint is http://')
       })
     })
   })
@@ -381,21 +375,19 @@ describe('providers with defects', () => {
     suiteWith(opensslMissing(), 'with certificates', () => {
       test('simulated: the certificate of a key dates it in Advanced, and must match the key', async () => {
         const made = makeCertificates()
-        try {
-          const key = createPrivateKey(made.expired.key)
-          const own = await exportJWK(createPublicKey(key))
-          const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
-          const results = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
-          expect(bad(results)).toEqual([])
-          expect(checked(results, 'key age').message).toMatch(/age of the newest signing key (?:90|89\.9) d$/)
-          const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
-          expect(names(standard)).not.toContain('key age')
-          expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
-            'has a certificate of another key (x5c)',
-          )
-        } finally {
-          made.remove()
-        }
+        onTestFinished(() => made.remove())
+
+        const key = createPrivateKey(made.expired.key)
+        const own = await exportJWK(createPublicKey(key))
+        const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
+        const results = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
+        expect(bad(results)).toEqual([])
+        expect(checked(results, 'key age').message).toMatch(/age of the newest signing key (?:90|89\.9) d$/)
+        const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
+        expect(names(standard)).not.toContain('key age')
+        expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
+          'has a certificate of another key (x5c)',
+        )
       })
     })
     test('simulated: names in keys are sanitized', async () => {
@@ -628,11 +620,7 @@ describe('oidc peers that misbehave', () => {
     const slow = await resultsOf(replies(http(200, JSON.stringify(document)), 150), {
       latency: { warn: 50, limit: 100 },
     })
-    expect(checked(slow, 'discovery')).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-      measurement: { limit: 100 },
-    })
+    expectResult(checked(slow, 'discovery'), 'failed (threshold)', { measurement: { limit: 100 } })
   })
   test('incomplete, reset, endless, huge and deep answers, and unrelated pages, are protocol faults, and end', async () => {
     expect(await fault(cutAfter(60, http(200, 'x'.repeat(200))))).toBe('failed protocol')
@@ -690,9 +678,6 @@ describe('settings of oidc', () => {
       { status: 'ok', message: 'a: age of the newest signing key 400 d', measurement: { value: 400, unit: 'days' } },
     ])
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
-    expect(aged(91)).toMatchObject({
-      status: 'warning',
-      message: 'a: age of the newest signing key 91 d (warn 90 d)',
-    })
+    expectResult(aged(91), 'warning: a: age of the newest signing key 91 d (warn 90 d)')
   })
 })

@@ -1,6 +1,6 @@
 import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import ping, { loss, parsePing, pingCommand, roundTrip } from '../../../src/core/checks/kinds/ping/index.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { childrenOf } from '../../support/servers/process-tree.ts'
@@ -43,18 +43,18 @@ suiteWith(missing, 'the real program ping', () => {
     const { networkInterfaces } = os
     os.networkInterfaces = () => ({})
     syncBuiltinESMExports()
-    try {
-      for (const addresses of [undefined, 'all'] as const) {
-        const settings = { host: 'both.test', count: 1, ...(addresses && { addresses }) }
-        const results = await runKind(ping, settings, 'Standard', { resolve })
-        expect(results.map(({ address, status }) => [address, status])).toEqual([
-          ['127.0.0.1', 'ok'],
-          ['127.0.0.1', 'ok'],
-        ])
-      }
-    } finally {
+    onTestFinished(() => {
       os.networkInterfaces = networkInterfaces
       syncBuiltinESMExports()
+    })
+
+    for (const addresses of [undefined, 'all'] as const) {
+      const settings = { host: 'both.test', count: 1, ...(addresses && { addresses }) }
+      const results = await runKind(ping, settings, 'Standard', { resolve })
+      expect(results.map(({ address, status }) => [address, status])).toEqual([
+        ['127.0.0.1', 'ok'],
+        ['127.0.0.1', 'ok'],
+      ])
     }
   })
 

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { configured, walConsumer } from '../../support/faults/postgres-faults.ts'
 import { pgbackrestMissing, startPgbackrest } from '../../support/servers/pgbackrest.ts'
@@ -30,34 +30,29 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
 
   test('PostgreSQL 15: how long a slot is idle is known from earlier runs, and otherwise no time is made up', async () => {
     await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
-    try {
-      const unknown = checked(await run('Advanced'), 'slots')
-      expect(unknown).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
-      expect(unknown.message).toMatch(
-        /^forgotten has no consumer and retains .* \(PostgreSQL before 17 does not report since when\)$/,
-      )
-      let at = Date.now()
-      const options = memory(() => at)
-      const later = async (ms: number): Promise<Result> => {
-        at += ms
-        return checked(await run('Advanced', options), 'slots')
-      }
-      expect(await later(0)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
-      const long = await later(1_200_000)
-      expect(long).toMatchObject({ status: 'warning', measurement: { value: 1_200_000, warn: 600_000 } })
-      expect(long.message).toMatch(/^forgotten has had no consumer for at least 20 min and retains /)
-      const consumer = await walConsumer(server, 'forgotten')
-      expect(await later(60_000)).toMatchObject({ status: 'ok', message: '1 slot, all in use' })
-      await consumer.end()
-      expect(await later(120_000)).toMatchObject({
-        status: 'ok',
-        message: '1 slot, 1 without a consumer for a short time',
-      })
-      expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
-      expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { value: 1_200_000 } })
-    } finally {
-      await server.query("SELECT pg_drop_replication_slot('forgotten')")
+    onTestFinished(async () => void (await server.query("SELECT pg_drop_replication_slot('forgotten')")))
+
+    const unknown = checked(await run('Advanced'), 'slots')
+    expect(unknown).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+    expect(unknown.message).toMatch(
+      /^forgotten has no consumer and retains .* \(PostgreSQL before 17 does not report since when\)$/,
+    )
+    let at = Date.now()
+    const options = memory(() => at)
+    const later = async (ms: number): Promise<Result> => {
+      at += ms
+      return checked(await run('Advanced', options), 'slots')
     }
+    expect(await later(0)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+    const long = await later(1_200_000)
+    expect(long).toMatchObject({ status: 'warning', measurement: { value: 1_200_000, warn: 600_000 } })
+    expect(long.message).toMatch(/^forgotten has had no consumer for at least 20 min and retains /)
+    const consumer = await walConsumer(server, 'forgotten')
+    expect(await later(60_000)).toMatchObject({ status: 'ok', message: '1 slot, all in use' })
+    await consumer.end()
+    expectResult(await later(120_000), 'ok: 1 slot, 1 without a consumer for a short time')
+    expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+    expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { value: 1_200_000 } })
   })
 
   test('PostgreSQL 15: a synchronous standby is known to its primary, and is well itself', async () => {
@@ -65,19 +60,19 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
     server = both.primary
     const { standby } = both
     const names = await configured(server, { synchronous_standby_names: '*' })
-    try {
-      await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'ok')
-      expect(checked(await run('Standard'), 'synchronous standbys').measurement).toMatchObject({ value: 1, limit: 1 })
-      const settings = { url: standby.url('monitor'), password: secret(word), restarted: {} }
-      await until(async () => checked(await runKind(postgres, settings, 'Standard'), 'wal receiver').status === 'ok')
-      const results = await runKind(postgres, { ...settings, role: 'standby' }, 'Advanced')
-      expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
-      await standby.stop()
-      await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'failed')
-    } finally {
+    onTestFinished(async () => {
       await names.end()
       await standby.remove()
-    }
+    })
+
+    await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'ok')
+    expect(checked(await run('Standard'), 'synchronous standbys').measurement).toMatchObject({ value: 1, limit: 1 })
+    const settings = { url: standby.url('monitor'), password: secret(word), restarted: {} }
+    await until(async () => checked(await runKind(postgres, settings, 'Standard'), 'wal receiver').status === 'ok')
+    const results = await runKind(postgres, { ...settings, role: 'standby' }, 'Advanced')
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    await standby.stop()
+    await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'failed')
   })
 
   suiteWith(pgbackrestMissing, 'pgBackRest', () => {

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
@@ -61,57 +61,51 @@ suiteWith(postgresMissing, 'PostgreSQL: a primary and its standby', () => {
     }
     const states = '(SELECT sync_state FROM pg_stat_replication)'
     const names = "current_setting('synchronous_standby_names')"
-    expect(await at(primary, check)).toMatchObject({
-      status: 'ok',
-      message: 'no commit waits for a standby (synchronous_standby_names is empty)',
-    })
-    try {
-      await configure({ synchronous_standby_names: '"reporting-1", other' }, `${states} = 'sync'`)
-      expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
-      expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
-        status: 'warning',
-        message: 'a commit waits for 1 standby; streaming standbys: 1 (warn below 2, fail below 1)',
-        measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
-      })
-      await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
-      expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
-
-      // Each process of the server reads its settings in its own time. A sender that still has the ones before confirms the
-      // commit, and the new priority shows that it has read these.
-      const priority = '(SELECT sync_priority FROM pg_stat_replication)'
-      await configure({ synchronous_standby_names: 'FIRST 2 (other, "reporting-1")' }, `${priority} = 2`)
-      const commit = primary.query('CREATE TABLE waits_for_a_standby ()')
-      await until(
-        async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length,
-      )
-      expect(await at(primary, check, { spareStandbys: { warn: 0 } })).toMatchObject({ status: 'warning' })
-      expect(await at(primary, check)).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        message: expect.stringMatching(/^a commit waits for 2 standbys; streaming standbys: 1 /),
-        measurement: { value: 1, unit: 'count', limit: 2, bound: 'atLeast' },
-        details: ['1 commit is waiting for a standby now', expect.stringContaining('inspect: SELECT')],
-      })
-      const results = await run({ url: primary.url('limited'), replicas: 1 }, 'Advanced')
-      expect(checked(results, 'replicas')).toMatchObject({ status: 'failed', notChecked: 'permission' })
-      expect(checked(results, check)).toMatchObject({
-        status: 'warning',
-        notChecked: 'permission',
-        message: 'not checked: 1 replica is hidden from this account, which needs GRANT pg_monitor TO "limited"',
-        details: ['GRANT pg_monitor TO "limited"'],
-      })
-      await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
-      expect(await at(primary, check)).toMatchObject({
-        status: 'warning',
-        message: expect.stringMatching(/streaming standbys: 1 .*; synchronous_commit is local, so only/),
-      })
-      await configure({ synchronous_standby_names: '' }, `${names} = ''`)
-      await commit
-      const onStandby = await run({ url: standby.url('monitor') }, 'Advanced')
-      expect(onStandby.map((result) => result.check)).not.toContain(check)
-    } finally {
+    expectResult(await at(primary, check), 'ok: no commit waits for a standby (synchronous_standby_names is empty)')
+    onTestFinished(async () => {
       await primary.query('ALTER SYSTEM RESET ALL')
       await primary.query('SELECT pg_reload_conf()')
-    }
+    })
+
+    await configure({ synchronous_standby_names: '"reporting-1", other' }, `${states} = 'sync'`)
+    expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
+    expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
+      status: 'warning',
+      message: 'a commit waits for 1 standby; streaming standbys: 1 (warn below 2, fail below 1)',
+      measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
+    })
+    await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
+    expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
+
+    // Each process of the server reads its settings in its own time. A sender that still has the ones before confirms the
+    // commit, and the new priority shows that it has read these.
+    const priority = '(SELECT sync_priority FROM pg_stat_replication)'
+    await configure({ synchronous_standby_names: 'FIRST 2 (other, "reporting-1")' }, `${priority} = 2`)
+    const commit = primary.query('CREATE TABLE waits_for_a_standby ()')
+    await until(async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length)
+    expect(await at(primary, check, { spareStandbys: { warn: 0 } })).toMatchObject({ status: 'warning' })
+    expectResult(
+      await at(primary, check),
+      'failed (threshold)',
+      /^a commit waits for 2 standbys; streaming standbys: 1 /,
+      {
+        measurement: { value: 1, unit: 'count', limit: 2, bound: 'atLeast' },
+        details: ['1 commit is waiting for a standby now', expect.stringContaining('inspect: SELECT')],
+      },
+    )
+    const results = await run({ url: primary.url('limited'), replicas: 1 }, 'Advanced')
+    expect(checked(results, 'replicas')).toMatchObject({ status: 'failed', notChecked: 'permission' })
+    expect(checked(results, check)).toMatchObject({
+      status: 'warning',
+      notChecked: 'permission',
+      message: 'not checked: 1 replica is hidden from this account, which needs GRANT pg_monitor TO "limited"',
+      details: ['GRANT pg_monitor TO "limited"'],
+    })
+    await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
+    expectResult(await at(primary, check), 'warning', /streaming standbys: 1 .*; synchronous_commit is local, so only/)
+    await configure({ synchronous_standby_names: '' }, `${names} = ''`)
+    await commit
+    const onStandby = await run({ url: standby.url('monitor') }, 'Advanced')
+    expect(onStandby.map((result) => result.check)).not.toContain(check)
   })
 })

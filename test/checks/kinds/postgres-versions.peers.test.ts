@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, runKind, secret } from '../../support/engine/run-kind.ts'
 import { type PlantedFault, subscribed } from '../../support/faults/postgres-faults.ts'
 import { npmPostgres, type OldPostgres, type PostgresServer, startPostgres } from '../../support/servers/postgres.ts'
@@ -99,19 +100,14 @@ for (const version of [13, 14, 15, 16, 17] as const satisfies readonly OldPostgr
       if (version >= 15) return expect(names).not.toContain('exclusive backup')
       expect(await one(primary, 'exclusive backup')).toMatchObject({ status: 'ok', message: 'none' })
       await primary.query("SELECT pg_start_backup('nightly', true)")
-      try {
-        expect(await one(primary, 'exclusive backup')).toMatchObject({
-          status: 'ok',
-          measurement: { warn: 86_400_000 },
-        })
-        expect(await one(primary, 'exclusive backup', { exclusiveBackup: { limit: 0 } })).toMatchObject({
-          fault: 'threshold',
-          message: expect.stringMatching(/^an exclusive backup has been running for [\d.]+ m?s \(fail 0 ms\)$/),
-          details: ['next: SELECT pg_stop_backup(), if no backup is running'],
-        })
-      } finally {
-        await primary.query('SELECT pg_stop_backup()')
-      }
+      onTestFinished(async () => void (await primary.query('SELECT pg_stop_backup()')))
+
+      expectResult(await one(primary, 'exclusive backup'), 'ok', { measurement: { warn: 86_400_000 } })
+      expect(await one(primary, 'exclusive backup', { exclusiveBackup: { limit: 0 } })).toMatchObject({
+        fault: 'threshold',
+        message: expect.stringMatching(/^an exclusive backup has been running for [\d.]+ m?s \(fail 0 ms\)$/),
+        details: ['next: SELECT pg_stop_backup(), if no backup is running'],
+      })
     })
 
     test(`PostgreSQL ${version}: a standby without a source of WAL fails at Standard, and not one with restore_command`, async () => {
@@ -143,20 +139,15 @@ for (const version of [13, 14, 15, 16, 17] as const satisfies readonly OldPostgr
 
     test(`PostgreSQL ${version}: a slot that has lost WAL fails`, async () => {
       await primary.query("SELECT pg_create_physical_replication_slot('lost', true)")
-      try {
-        const isLost = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'lost' AND wal_status = 'lost'"
-        await until(async () => {
-          await primary.query("COMMENT ON TABLE jobs IS 'changed'; SELECT pg_switch_wal()")
-          await primary.query('CHECKPOINT')
-          return (await primary.query(isLost)).length
-        }, 60_000)
-        expect(await one(primary, 'slots')).toMatchObject({
-          fault: 'data',
-          message: expect.stringMatching(/^lost has lost WAL that its consumer needs$/),
-        })
-      } finally {
-        await primary.query("SELECT pg_drop_replication_slot('lost')")
-      }
+      onTestFinished(async () => void (await primary.query("SELECT pg_drop_replication_slot('lost')")))
+
+      const isLost = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'lost' AND wal_status = 'lost'"
+      await until(async () => {
+        await primary.query("COMMENT ON TABLE jobs IS 'changed'; SELECT pg_switch_wal()")
+        await primary.query('CHECKPOINT')
+        return (await primary.query(isLost)).length
+      }, 60_000)
+      expectResult(await one(primary, 'slots'), '(data)', /^lost has lost WAL that its consumer needs$/)
     })
   })
 }

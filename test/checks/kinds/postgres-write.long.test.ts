@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import postgres from '../../../src/core/checks/kinds/postgres/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { fullTablespace, hangingCommits, tablespaceMissing } from '../../support/faults/postgres-faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../../support/servers/postgres.ts'
@@ -35,10 +36,7 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   })
   test('H10 PostgreSQL: with allowWrites, an account without its schema fails as not checked, with the statement that makes it, and that suffices', async () => {
     const result = await write()
-    expect(result).toMatchObject({
-      status: 'failed',
-      notChecked: 'permission',
-      message: 'not checked: the schema svc_probe does not exist',
+    expectResult(result, 'not checked (permission): not checked: the schema svc_probe does not exist', {
       details: ['CREATE SCHEMA svc_probe AUTHORIZATION "monitor"'],
     })
     await server.query(String(result.details?.[0]))
@@ -64,11 +62,7 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   test('PostgreSQL: a COMMIT that hangs fails in time, and nothing of it stays', async () => {
     const fault = await hangingCommits(server)
     try {
-      expect(await write({ write: { limit: 500 } })).toMatchObject({
-        status: 'failed',
-        fault: 'timeout',
-        message: 'COMMIT did not return within 500 ms',
-      })
+      expectResult(await write({ write: { limit: 500 } }), 'failed (timeout): COMMIT did not return within 500 ms')
       // The commit that the fault began with is the only one that hangs.
       const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
       await until(async () => (await server.query(waiting)).length === 1)
@@ -80,13 +74,11 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   })
   test('PostgreSQL: a COMMIT that hangs longer than the run is cancelled on the server', async () => {
     const fault = await hangingCommits(server)
-    try {
-      await run({ write: { limit: 60_000 } }, { timeoutMs: 1_500 })
-      const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-      await until(async () => (await server.query(waiting)).length === 1)
-    } finally {
-      await fault.end()
-    }
+    onTestFinished(() => fault.end())
+
+    await run({ write: { limit: 60_000 } }, { timeoutMs: 1_500 })
+    const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    await until(async () => (await server.query(waiting)).length === 1)
   })
   suiteWith(tablespaceMissing, 'PostgreSQL: a full tablespace', () => {
     test('PostgreSQL: a full tablespace fails, also where the table of svc is there already', async () => {
@@ -97,13 +89,11 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
           if (statement !== undefined) {
             await server.query(`${statement} TABLESPACE small; ALTER TABLE svc_probe.round_trip OWNER TO monitor`)
           }
-          expect(await write()).toMatchObject({
-            status: 'failed',
-            fault: 'data',
-            message: expect.stringMatching(
-              / has no space left: could not (extend|create|write) .*No space left on device/,
-            ),
-          })
+          expectResult(
+            await write(),
+            'failed (data)',
+            / has no space left: could not (extend|create|write) .*No space left on device/,
+          )
         }
       } finally {
         await fault.end()

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { databaseTarget, PeerSocket } from '../../../src/core/checks/database/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
@@ -20,6 +20,7 @@ import { replicationLag } from '../../../src/core/checks/kinds/postgres/replicat
 import { slots } from '../../../src/core/checks/kinds/postgres/slots.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, evaluated, ofRunner, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { endless, peer, speaks } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
@@ -141,10 +142,7 @@ sqlSuite(
         ),
       sleeper: 'svc-health',
       ownLimit: { running: () => sessions("state <> 'idle'") },
-      identity: {
-        sql: "SELECT current_setting('application_name') AS name",
-        shows: '[{"name":"svc-health"}]',
-      },
+      identity: { sql: "SELECT current_setting('application_name') AS name", shows: '[{"name":"svc-health"}]' },
       privileges: {
         account: 'limited',
         kind: postgres,
@@ -187,9 +185,7 @@ sqlSuite(
               postgres,
               { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
               'Basic',
-              {
-                resolve: async () => ['127.0.0.1'],
-              },
+              { resolve: async () => ['127.0.0.1'] },
             )
             expect(checked(result, 'connect').status).toBe('failed')
             expect(far.input()).not.toContain('SSL')
@@ -277,20 +273,18 @@ sqlSuite(
     test('PostgreSQL: what stands in the environment and in no setting is not used', async () => {
       process.env.PGPASSWORD = word
       process.env.PGSSLMODE = 'require'
-      try {
-        const { message, fault } = await one('connect', {
-          password: secret('wrong'),
-        })
-        expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
-        const none = await runKind(postgres, { url: server.url('monitor') })
-        expect(checked(none, 'connect')).toMatchObject({
-          fault: 'auth',
-          message: `${server.address} requires a password, and none is configured: add \`password:\``,
-        })
-      } finally {
+      onTestFinished(() => {
         delete process.env.PGPASSWORD
         delete process.env.PGSSLMODE
-      }
+      })
+
+      const { message, fault } = await one('connect', { password: secret('wrong') })
+      expect([fault, message]).toEqual(['auth', expect.stringContaining('password authentication failed')])
+      const none = await runKind(postgres, { url: server.url('monitor') })
+      expect(checked(none, 'connect')).toMatchObject({
+        fault: 'auth',
+        message: `${server.address} requires a password, and none is configured: add \`password:\``,
+      })
     })
 
     test('PostgreSQL: a database that is dropped stops the next run, not this process', async () => {
@@ -319,15 +313,13 @@ sqlSuite(
     test('PostgreSQL: a view that somebody holds locked is that check only; the others go on', async () => {
       const holder = await server.client()
       await holder.query('BEGIN; LOCK TABLE pg_stat_archiver IN ACCESS EXCLUSIVE MODE')
-      try {
-        const results = await run({ restarted: {} }, 'Advanced')
-        expect(results.filter((result) => result.status !== 'ok')).toEqual([
-          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'timed out waiting for a lock' }),
-        ])
-        expect(checked(results, 'checksum failures').status).toBe('ok')
-      } finally {
-        await holder.end()
-      }
+      onTestFinished(() => holder.end())
+
+      const results = await run({ restarted: {} }, 'Advanced')
+      expect(results.filter((result) => result.status !== 'ok')).toEqual([
+        expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'timed out waiting for a lock' }),
+      ])
+      expect(checked(results, 'checksum failures').status).toBe('ok')
     })
 
     test('PostgreSQL: what users have put in their schemas is never called', async () => {
@@ -341,21 +333,19 @@ sqlSuite(
     })
     test('PostgreSQL: a view that is not for this account is that check only, with the cure, and no refused sign-in', async () => {
       await server.query('REVOKE SELECT ON pg_stat_archiver FROM PUBLIC')
-      try {
-        const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
-        expect(bad).toEqual([
-          expect.objectContaining({
-            check: 'archiver',
-            status: 'warning',
-            notChecked: 'permission',
-            message:
-              'not checked: "monitor" lacks a privilege, which GRANT pg_monitor TO "monitor" grants: permission denied for view pg_stat_archiver',
-          }),
-        ])
-        expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
-      } finally {
-        await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
-      }
+      onTestFinished(async () => void (await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')))
+
+      const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
+      expect(bad).toEqual([
+        expect.objectContaining({
+          check: 'archiver',
+          status: 'warning',
+          notChecked: 'permission',
+          message:
+            'not checked: "monitor" lacks a privilege, which GRANT pg_monitor TO "monitor" grants: permission denied for view pg_stat_archiver',
+        }),
+      ])
+      expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
     })
 
     test('PostgreSQL: a session that waits for a lock for too long', async () => {
@@ -384,10 +374,7 @@ sqlSuite(
     })
 
     test('PostgreSQL: another role than expected, and a read-only primary', async () => {
-      expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
-        fault: 'data',
-        message: 'role is primary, expected standby',
-      })
+      expectResult(await one('role', { role: 'standby' }, 'Standard'), '(data): role is primary, expected standby')
       await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on')
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
@@ -399,15 +386,15 @@ sqlSuite(
       async (alter) => {
         await server.query('CREATE SCHEMA svc_probe AUTHORIZATION monitor')
         await server.query(`${alter} SET default_transaction_read_only = on`)
-        try {
-          const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
-          expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
-          expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
-          expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
-        } finally {
+        onTestFinished(async () => {
           await server.query(`${alter} RESET default_transaction_read_only`)
           await server.query('DROP SCHEMA svc_probe CASCADE')
-        }
+        })
+
+        const results = await run({ role: 'primary', allowWrites: true, restarted: {} }, 'Advanced')
+        expect(checked(results, 'role')).toMatchObject({ status: 'ok', details: [expect.stringContaining('role')] })
+        expect(checked(results, 'write')).toMatchObject({ status: 'ok' })
+        expect(await server.query('SELECT FROM svc_probe.round_trip')).toEqual([])
       },
     )
 
@@ -420,16 +407,9 @@ sqlSuite(
         await until(inDays(15))
         expect(await expiry()).toMatchObject({ status: 'ok' })
         await until(inDays(10))
-        expect(await expiry()).toMatchObject({
-          status: 'warning',
-          message: expect.stringMatching(/^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/),
-        })
+        expectResult(await expiry(), 'warning', /^the password of "monitor" expires in (?:10|9(?:\.\d+)?) d/)
         await until(inDays(0.1))
-        expect(await expiry()).toMatchObject({
-          status: 'failed',
-          fault: 'threshold',
-          measurement: { unit: 'milliseconds' },
-        })
+        expectResult(await expiry(), 'failed (threshold)', { measurement: { unit: 'milliseconds' } })
       } finally {
         await until('infinity')
       }
@@ -446,19 +426,16 @@ sqlSuite(
       })
       await open.connect()
       await server.query("ALTER ROLE stranger VALID UNTIL '2020-01-01'")
-      try {
-        const results = await run({}, 'Standard')
-        expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
-          { status: 'ok' },
-          {
-            status: 'warning',
-            message: expect.stringMatching(/^the password of "stranger", which has 1 session open/),
-          },
-        ])
-      } finally {
+      onTestFinished(async () => {
         await open.end()
         await server.query("ALTER ROLE stranger VALID UNTIL 'infinity'")
-      }
+      })
+
+      const results = await run({}, 'Standard')
+      expect(results.filter(({ check }) => check === 'password expiry')).toMatchObject([
+        { status: 'ok' },
+        { status: 'warning', message: expect.stringMatching(/^the password of "stranger", which has 1 session open/) },
+      ])
     })
 
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
@@ -558,9 +535,7 @@ describe('postgres: figures against limits', () => {
       status: 'warning',
       notChecked: 'permission',
     })
-    expect(evaluated(transactionDuration, { ...hidden, who: 'pid 1', maxMs: 400_000 })[0]).toMatchObject({
-      fault: 'threshold',
-    })
+    expectResult(evaluated(transactionDuration, { ...hidden, who: 'pid 1', maxMs: 400_000 })[0], '(threshold)')
   })
   test('PostgreSQL: replication lag: nothing to replay means no lag, whatever the clock says', () => {
     expect(status(lag({ bytes: 0, lagMs: 3_600_000 }))).toBe('ok')
@@ -622,10 +597,7 @@ describe('postgres: figures against limits', () => {
     })
     const archive = { connected: false, follows: false, restores: true, sinceReplayMs: 1e6 }
     const restored = replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval' })
-    expect(restored[0]).toMatchObject({
-      status: 'ok',
-      message: 'has replayed all that its archive contains; last replay 16.7 min ago',
-    })
+    expectResult(restored[0], 'ok: has replayed all that its archive contains; last replay 16.7 min ago')
     expect(status(replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval', isLimited: true }))).toBe('failed')
     expect(status(replay({ current: true, silentMs: 35_000 }))).toBe('ok')
     expect(replay({ current: true, silentMs: 64_000 })[0]).toMatchObject({

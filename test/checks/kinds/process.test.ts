@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { copyFile, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive } from '../../../src/core/base/running-process.ts'
 import {
   fromProcessListing,
@@ -17,7 +17,7 @@ import {
 } from '../../../src/core/base/system/processes.ts'
 import processKind, { cpu, memory, openFiles, pidIn, restarted } from '../../../src/core/checks/kinds/process.ts'
 import { files } from '../../support/engine/files.ts'
-import { finds, findsOnly } from '../../support/engine/finds.ts'
+import { expectResult, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { resultsWithoutDescriptors } from '../../support/faults/exhausted.ts'
 import { mountsMissing, resultsOfStuckProcess } from '../../support/faults/mounts.ts'
@@ -92,13 +92,13 @@ describe('a process of this machine', () => {
     const before = process.title
     // Replaces the command line that /proc shows of this process.
     process.title = `svcself${process.pid}`
-    try {
-      expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
-      expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
-      expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
-    } finally {
+    onTestFinished(() => {
       process.title = before
-    }
+    })
+
+    expect(await readFile('/proc/self/cmdline', 'utf8')).toContain(process.title)
+    expect(await runKind(processKind, { match: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
+    expect(await runKind(processKind, { executable: `svcself${process.pid}` })).toMatchObject([{ status: 'failed' }])
   })
 
   test('has an expected count: too few and too many fail in Standard, not in Basic', async () => {
@@ -107,11 +107,7 @@ describe('a process of this machine', () => {
     const count = async (expected: { readonly min: number; readonly max?: number }) =>
       checked(await runKind(processKind, { executable: name, count: expected }, 'Standard'), 'count')
     expect(await count({ min: 2, max: 2 })).toMatchObject({ status: 'ok', message: '2 running (expected 2)' })
-    expect(await count({ min: 3 })).toMatchObject({
-      status: 'failed',
-      fault: 'threshold',
-      message: '2 running (fail below 3)',
-    })
+    expectResult(await count({ min: 3 }), 'failed (threshold): 2 running (fail below 3)')
     expect(await count({ min: 0, max: 1 })).toMatchObject({ status: 'failed', message: '2 running (expected 0 to 1)' })
     await findsOnly(runKind(processKind, { executable: name, count: { min: 3 } }), [
       'running ok',
@@ -144,11 +140,7 @@ describe('a process of this machine', () => {
     const resident = async (limit: number) =>
       checked(await runKind(processKind, { executable: name, memory: { limit } }, 'Standard'), 'memory')
     const residentBytes = await resident(2 ** 30)
-    expect(residentBytes).toMatchObject({
-      status: 'ok',
-      measurement: { unit: 'bytes' },
-      message: expect.stringContaining(`process ${pid} uses `),
-    })
+    expectResult(residentBytes, `ok: …process ${pid} uses …`, { measurement: { unit: 'bytes' } })
     expect(residentBytes.measurement?.value).toBeGreaterThan(100_000)
     expect(await resident(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
     const without = await runKind(processKind, { executable: name }, 'Standard')

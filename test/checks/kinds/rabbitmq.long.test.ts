@@ -5,6 +5,7 @@ import { allQueues, type ListedQueue } from '../../../src/core/checks/kinds/rabb
 import rabbitmq from '../../../src/core/checks/kinds/rabbitmq/index.ts'
 import * as ofNodes from '../../../src/core/checks/kinds/rabbitmq/nodes.ts'
 import * as ofQueues from '../../../src/core/checks/kinds/rabbitmq/queues.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, evaluated, runKind, secret, withDefaults } from '../../support/engine/run-kind.ts'
 import {
   type Behaviour,
@@ -320,10 +321,7 @@ describe('all queues of a server', () => {
       const item = { name: `q${page}`, vhost: '/', state: page === 3 ? 'down' : 'running' }
       return http(200, JSON.stringify({ items: [item], page_count: 3, filtered_count: 3 }))
     }, 'Standard')
-    expect(checked(results, 'all queues')).toMatchObject({
-      status: 'failed',
-      message: '1 of 3 queues not served: "q3": is "down"',
-    })
+    expectResult(checked(results, 'all queues'), 'failed: 1 of 3 queues not served: "q3": is "down"')
   })
   test('a queue without statistics is counted on request, and is never stalled (simulated)', async () => {
     const results = await served(

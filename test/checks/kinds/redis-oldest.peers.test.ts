@@ -3,6 +3,7 @@ import type { Values } from '../../../src/core/base/settings/index.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import type { oldestItem } from '../../../src/core/checks/kinds/redis/queues.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'
 import { escapeSequences } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
@@ -47,12 +48,11 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       }
       expect([await status(minute), await status(minute + 1)]).toEqual(['ok', 'warning'])
       expect([await status(5 * minute), await status(5 * minute + 1)]).toEqual(['warning', 'failed'])
-      expect(await oldest(jobs())).toMatchObject({
-        message: 'list "jobs": oldest item has waited 5 min (warn 1 min, fail 5 min)',
-        fault: 'threshold',
-        measurement: { value: 5 * minute + 1, unit: 'milliseconds' },
-        address: server.address,
-      })
+      expectResult(
+        await oldest(jobs()),
+        '(threshold): list "jobs": oldest item has waited 5 min (warn 1 min, fail 5 min)',
+        { measurement: { value: 5 * minute + 1, unit: 'milliseconds' }, address: server.address },
+      )
     })
     test('is read at the end from which workers take items', async () => {
       push(at(iso(3 * minute)), at(iso(0)))
@@ -204,10 +204,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       })
       read(2)
       for (const ago of [7, 6]) server.cli('XACK', 'events', 'workers', `${now - ago * minute}-0`)
-      expect(await oldest(group)).toMatchObject({
-        status: 'ok',
-        message: 'nothing is waiting in stream "events" for the group "workers"',
-      })
+      expectResult(await oldest(group), 'ok: nothing is waiting in stream "events" for the group "workers"')
     })
     test('counts what a group has not acknowledged even when the stream has dropped it', async () => {
       add(9 * minute)
@@ -228,11 +225,10 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     })
     test('whose ids are not times, or without that group, is reported', async () => {
       server.cli('XADD', 'events', '7-1', 'n', '1')
-      expect(await oldest(events)).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        message: 'the ID "7-1" in the stream "events" is not a time: its writer assigns custom IDs',
-      })
+      expectResult(
+        await oldest(events),
+        'failed (data): the ID "7-1" in the stream "events" is not a time: its writer assigns custom IDs',
+      )
       expect((await oldest(group)).message).toBe('the stream "events" has no consumer group "workers"')
       expect((await oldest({ ...events, time: '$.at' })).message).toContain('is a stream, whose IDs contain the times')
     })
@@ -256,10 +252,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       })
       server.cli('DEL', 'later')
       add(now - 6 * minute)
-      expect(await oldest(later({ scoreUnit: 'milliseconds' }))).toMatchObject({
-        status: 'failed',
-        measurement: { value: 6 * minute },
-      })
+      expectResult(await oldest(later({ scoreUnit: 'milliseconds' })), 'failed', { measurement: { value: 6 * minute } })
     })
     test('whose first item is not due yet is ok', async () => {
       add((now + 2 * minute) / 1_000)
@@ -271,11 +264,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     })
     test('whose scores are not times, or times of another unit, is reported', async () => {
       add(7)
-      expect(await oldest(later())).toMatchObject({
-        status: 'failed',
-        fault: 'data',
-        message: expect.stringContaining('the lowest score of "later", "7", is not a time in seconds'),
-      })
+      expectResult(await oldest(later()), 'failed (data): …the lowest score of "later", "7", is not a time in seconds…')
       server.cli('DEL', 'later')
       add(now)
       expect((await oldest(later())).message).toContain('are the scores milliseconds (scoreUnit)')

@@ -1,15 +1,15 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { limits, type Result } from '../../../src/core/checks/engine/index.ts'
 import redis from '../../../src/core/checks/kinds/redis/index.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../../support/engine/run-kind.ts'
 import { peer, replies } from '../../support/faults/faults.ts'
 import { proxy } from '../../support/faults/proxy.ts'
-import { svcHome } from '../../support/program/svc.ts'
+import { temporaryHome } from '../../support/program/temporary-home.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type RedisServer, redisMissing, startRedis } from '../../support/servers/redis.ts'
 import { sentinelMissing, startSentinel, startSentinelGroup } from '../../support/servers/sentinel.ts'
@@ -61,28 +61,23 @@ peerSuite(redisMissing, 'redis', () => {
       const forking = await startRedis()
       const result = (overrides: Overrides = {}) =>
         one('fork', { url: forking.url, ...quiet, ...overrides }, 'Advanced')
-      try {
-        expect(await result()).toMatchObject({
-          status: 'ok',
-          message: 'the server has not forked since it started',
-          measurement: { value: 0, unit: 'milliseconds', warn: 1_000, bound: 'atMost' },
-        })
-        forking.cli('SET', 'key', 'value')
-        forking.cli('BGSAVE')
-        await until(() => forking.cli('INFO', 'persistence').includes('rdb_bgsave_in_progress:0'))
-        const us = Number(/latest_fork_usec:(\d+)/.exec(forking.cli('INFO', 'stats'))?.[1])
-        expect(us).toBeGreaterThan(0)
-        expect(await result({ fork: { warn: us / 1_000 } })).toMatchObject({
-          status: 'ok',
-          measurement: { value: us / 1_000 },
-        })
-        const slow = await result({ fork: { warn: us / 1_000 - 0.001, limit: us / 1_000 } })
-        expect(slow.status).toBe('warning')
-        expect(slow.message).toMatch(/^the last fork blocked the server for [\d.]+ .*\(warn /)
-        expect(await result({ fork: { limit: us / 1_000 - 0.001 } })).toMatchObject({ fault: 'threshold' })
-      } finally {
-        await forking.remove()
-      }
+      onTestFinished(() => forking.remove())
+
+      expect(await result()).toMatchObject({
+        status: 'ok',
+        message: 'the server has not forked since it started',
+        measurement: { value: 0, unit: 'milliseconds', warn: 1_000, bound: 'atMost' },
+      })
+      forking.cli('SET', 'key', 'value')
+      forking.cli('BGSAVE')
+      await until(() => forking.cli('INFO', 'persistence').includes('rdb_bgsave_in_progress:0'))
+      const us = Number(/latest_fork_usec:(\d+)/.exec(forking.cli('INFO', 'stats'))?.[1])
+      expect(us).toBeGreaterThan(0)
+      expectResult(await result({ fork: { warn: us / 1_000 } }), 'ok', { measurement: { value: us / 1_000 } })
+      const slow = await result({ fork: { warn: us / 1_000 - 0.001, limit: us / 1_000 } })
+      expect(slow.status).toBe('warning')
+      expect(slow.message).toMatch(/^the last fork blocked the server for [\d.]+ .*\(warn /)
+      expect(await result({ fork: { limit: us / 1_000 - 0.001 } })).toMatchObject({ fault: 'threshold' })
     })
     test('nothing is written without allowWrites, and with it the key of the probe is removed again', async () => {
       const writes = (): string => /cmdstat_set:calls=(\d+)/.exec(server.cli('INFO', 'commandstats'))?.[1] ?? '0'
@@ -124,10 +119,7 @@ peerSuite(redisMissing, 'redis', () => {
     afterAll(() => server.cli('FLUSHALL'))
 
     test('lists, streams and sorted sets are counted and evaluated', async () => {
-      expect(await queue('list')).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        message: 'list "list", items waiting: 3 (warn 1, fail 2)',
+      expectResult(await queue('list'), 'failed (threshold): list "list", items waiting: 3 (warn 1, fail 2)', {
         measurement: { value: 3 },
       })
       expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
@@ -141,10 +133,7 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a missing key is an empty queue; one of another type is reported', async () => {
       expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
-      expect(await queue('text')).toMatchObject({
-        fault: 'data',
-        message: '"text" is not a queue: its type is "string"',
-      })
+      expectResult(await queue('text'), '(data): "text" is not a queue: its type is "string"')
     })
     test('queues are in the database of the URL', async () => {
       expect(await queue('list', {}, `${server.url}/5`)).toMatchObject({ status: 'ok', measurement: { value: 1 } })
@@ -167,17 +156,15 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a full server reports that', async () => {
       const small = await startRedis({ settings: ['--maxclients', '2'] })
-      try {
-        const sockets = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
-        for (const socket of sockets) socket.on('error', () => {})
-        await until(() => sockets.every((socket) => !socket.connecting))
-        const match = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
-        // The refusal is unsolicited; where our PING comes first, the server resets.
-        expect(match?.message).toMatch(/has reached its maximum number of clients|instead of answering PING/)
-        for (const socket of sockets) socket.destroy()
-      } finally {
-        await small.remove()
-      }
+      onTestFinished(() => small.remove())
+
+      const sockets = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
+      for (const socket of sockets) socket.on('error', () => {})
+      await until(() => sockets.every((socket) => !socket.connecting))
+      const match = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
+      // The refusal is unsolicited; where our PING comes first, the server resets.
+      expect(match?.message).toMatch(/has reached its maximum number of clients|instead of answering PING/)
+      for (const socket of sockets) socket.destroy()
     })
   })
 
@@ -197,28 +184,25 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await locked.left()).toEqual([])
     })
     test('H11 a wrong password stays in the message of svc health, and the command that it offers ends the pause', async () => {
-      const home = svcHome()
+      const home = temporaryHome()
       const server = await startRedis({ settings: ['--requirepass', 'other'], password: 'other' })
-      try {
-        const password = join(home.folder, 'secret')
-        writeFileSync(password, word, { mode: 0o600 })
-        const entry = `{kind: redis, name: queue, url: "${server.url}", password: {file: ${password}}}`
-        writeFileSync(join(home.folder, 'svc.yaml'), `types: {Batch: [${entry}]}\n`, { mode: 0o600 })
-        const health = () => home.svc(['health', '-m', 'Basic', '-o', 'table'], { env: { COLUMNS: '200' } })
-        expect((await health()).stdout).toContain('refused the sign-in of "default": wrong password')
-        const paused = await health()
-        expect(paused.code).toBe(3)
-        expect(paused.stdout).toContain('refused: wrong password')
-        const [, command = ''] = /try now: svc (.+)/.exec(paused.stdout) ?? []
-        expect(command).toBe("monitors test 'redis queue'")
-        server.cli('CONFIG', 'SET', 'requirepass', word)
-        expect((await health()).code).toBe(3)
-        expect((await home.svc(['monitors', 'test', 'redis queue', '--mode', 'Basic'])).code).toBe(0)
-        expect((await health()).code).toBe(0)
-      } finally {
-        await server.remove()
-        home.remove()
-      }
+      onTestFinished(() => server.remove())
+
+      const password = join(home.folder, 'secret')
+      writeFileSync(password, word, { mode: 0o600 })
+      const entry = `{kind: redis, name: queue, url: "${server.url}", password: {file: ${password}}}`
+      writeFileSync(join(home.folder, 'svc.yaml'), `types: {Batch: [${entry}]}\n`, { mode: 0o600 })
+      const health = () => home.svc(['health', '-m', 'Basic', '-o', 'table'], { env: { COLUMNS: '200' } })
+      expect((await health()).stdout).toContain('refused the sign-in of "default": wrong password')
+      const paused = await health()
+      expect(paused.code).toBe(3)
+      expect(paused.stdout).toContain('refused: wrong password')
+      const [, command = ''] = /try now: svc (.+)/.exec(paused.stdout) ?? []
+      expect(command).toBe("monitors test 'redis queue'")
+      server.cli('CONFIG', 'SET', 'requirepass', word)
+      expect((await health()).code).toBe(3)
+      expect((await home.svc(['monitors', 'test', 'redis queue', '--mode', 'Basic'])).code).toBe(0)
+      expect((await health()).code).toBe(0)
     })
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
@@ -284,15 +268,13 @@ peerSuite(redisMissing, 'redis', () => {
       await first.stop('SIGKILL')
       const slow = ['--key-load-delay', '2000', '--loading-process-events-interval-bytes', '1024']
       const loading = await startRedis({ folder: first.folder, settings: slow, ready: /Loading RDB|RDB age/ })
-      try {
-        await until(() => loading.cli('PING').includes('LOADING'))
-        await finds(ask({ url: loading.url }), [
-          'ping failed (data)',
-          /is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/,
-        ])
-      } finally {
-        await loading.remove()
-      }
+      onTestFinished(() => loading.remove())
+
+      await until(() => loading.cli('PING').includes('LOADING'))
+      await finds(ask({ url: loading.url }), [
+        'ping failed (data)',
+        /is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/,
+      ])
     })
   })
 

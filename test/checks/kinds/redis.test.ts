@@ -13,7 +13,7 @@ import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import * as info from '../../../src/core/checks/kinds/redis/info.ts'
 import { queue } from '../../../src/core/checks/kinds/redis/queues.ts'
 import { RespReader } from '../../../src/core/checks/kinds/redis/resp.ts'
-import { finds } from '../../support/engine/finds.ts'
+import { expectResult, finds } from '../../support/engine/finds.ts'
 import {
   checked,
   evaluated,
@@ -196,10 +196,7 @@ describe('redis counters since the start of the server (simulated)', () => {
   test('one burst is a warning for an hour, and neither before an earlier run is known nor for weeks', async () => {
     await using server = await countingPeer()
     const total = 'since the server started; how many of them lately is known from the second run on, with a store'
-    expect(await server.after(0, 'rejected')).toMatchObject({
-      status: 'ok',
-      message: `500 connections rejected ${total}`,
-    })
+    expectResult(await server.after(0, 'rejected'), `ok: 500 connections rejected ${total}`)
     expect(await server.after(60_000, 'rejected')).toMatchObject({
       status: 'ok',
       message: '0 connections of 0 rejected in the last 1 min: 0 % (warn 1 %)',
@@ -216,15 +213,9 @@ describe('redis counters since the start of the server (simulated)', () => {
   })
   test('evicted keys count over the last hour too, or since the last run before that', async () => {
     await using server = await countingPeer()
-    expect(await server.after(0, 'evicted')).toMatchObject({
-      status: 'ok',
-      message: expect.stringMatching(/^70 keys evicted since/),
-    })
+    expectResult(await server.after(0, 'evicted'), 'ok', /^70 keys evicted since/)
     server.counters['evicted_keys'] = 95
-    expect(await server.after(24 * hour, 'evicted')).toMatchObject({
-      status: 'warning',
-      message: 'keys evicted in the last 24 h: 25 (warn 10)',
-    })
+    expectResult(await server.after(24 * hour, 'evicted'), 'warning: keys evicted in the last 24 h: 25 (warn 10)')
     expect((await server.after(2 * hour, 'evicted')).status).toBe('ok')
   })
   test('counters that begin anew count from there', async () => {
@@ -242,10 +233,7 @@ describe('redis counters since the start of the server (simulated)', () => {
     await using server = await countingPeer()
     const none = { keep: () => Promise.reject(new StoreError('no store')), exceededSince: async () => new Map() }
     await server.after(0, 'rejected', none)
-    expect(await server.after(hour, 'rejected', none)).toMatchObject({
-      status: 'ok',
-      message: expect.stringMatching(/^500 connections rejected since the server started/),
-    })
+    expectResult(await server.after(hour, 'rejected', none), 'ok', /^500 connections rejected since the server started/)
     server.counters['rejected_connections'] = 0
     expect(await server.after(hour, 'rejected', none)).toMatchObject({
       status: 'ok',
@@ -333,10 +321,7 @@ describe('redis evaluation', () => {
     expect(checked(results, 'replicas')).toMatchObject({ status: 'warning', message: '1 of 3 replicas not online' })
     expect(checked(results, 'replication lag')).toMatchObject({ status: 'failed', measurement: { value: 61_000 } })
     expect(checked(results, 'replication lag').message).toContain('10.0.0.2:6379')
-    expect(checked(results, 'replication offset')).toMatchObject({
-      status: 'warning',
-      measurement: { value: 99_999_000 },
-    })
+    expectResult(checked(results, 'replication offset'), 'warning', { measurement: { value: 99_999_000 } })
   })
   test('the duration of a fork that the server does not report is not checked', () => {
     expect(['1000000', '1000001'].map((us) => status('fork', { latest_fork_usec: us }))).toEqual(['ok', 'warning'])
@@ -466,10 +451,7 @@ describe('a cluster as CLUSTER NODES describes it', () => {
     ['slave,noaddr', 'has no known address'],
   ])('a node with the flags %s warns, and does not count as a replica', (flags, why) => {
     const all = nodes(pair[0] ?? '', line('2', flags, id('1')))
-    expect(evaluated(clusterNodes, all)[0]).toMatchObject({
-      status: 'warning',
-      message: `1 of 2 nodes down: 10.0.0.2:6379 ${why}`,
-    })
+    expectResult(evaluated(clusterNodes, all)[0], `warning: 1 of 2 nodes down: 10.0.0.2:6379 ${why}`)
     expect(evaluated(clusterReplicas, all)[0]).toMatchObject({ status: 'warning', measurement: { value: 0, warn: 1 } })
   })
   test('replicas sets how many each primary needs, and 0 accepts none', () => {
@@ -480,20 +462,17 @@ describe('a cluster as CLUSTER NODES describes it', () => {
   })
   test('a primary without slots, one that has failed and a cluster of one node need no replica', () => {
     const failed = line('3', 'master,fail', '-', '5-6')
-    expect(evaluated(clusterReplicas, nodes(...pair, line('4', 'master', '-'), failed))[0]).toMatchObject({
-      status: 'ok',
-    })
+    expectResult(evaluated(clusterReplicas, nodes(...pair, line('4', 'master', '-'), failed))[0], 'ok')
     expect(evaluated(clusterReplicas, nodes(pair[0] ?? ''))).toEqual([])
   })
   test('open slots are named, and those beyond the third are counted', () => {
     const open = ['[1->-x]', '[2-<-y]', '[3->-x]', '[4->-x]']
-    expect(evaluated(openSlots, nodes(line('1', 'myself,master', '-', '0-9', ...open)))[0]).toMatchObject({
-      status: 'warning',
-      message: expect.stringMatching(
-        /^4 slots are open \(slot 1 is migrating, slot 2 is being imported, slot 3 is migrating and 1 more\)/,
-      ),
-      measurement: { value: 4 },
-    })
+    expectResult(
+      evaluated(openSlots, nodes(line('1', 'myself,master', '-', '0-9', ...open)))[0],
+      'warning',
+      /^4 slots are open \(slot 1 is migrating, slot 2 is being imported, slot 3 is migrating and 1 more\)/,
+      { measurement: { value: 4 } },
+    )
   })
   test('a list without a node is not checked, and a server without a cluster has no result', () => {
     expect(evaluated(clusterNodes, [])[0]).toMatchObject({ notChecked: 'missing' })
@@ -510,10 +489,7 @@ describe('INFO of Valkey 9.1.2, as its Sentinel and its server send it', () => {
     expect(info.isSentinel(sentinel)).toBe(true)
     const server = rowOf(...common, 'server_mode:standalone', 'role:master', 'connected_slaves:0')
     expect(info.isSentinel(server)).toBe(false)
-    expect(evaluated(info.role, { row: server, date: new Date(0) })[0]).toMatchObject({
-      status: 'ok',
-      facts: { version: '9.1.2' },
-    })
+    expectResult(evaluated(info.role, { row: server, date: new Date(0) })[0], 'ok', { facts: { version: '9.1.2' } })
   })
   test('H49 a server that has both names keeps its own', () => {
     expect(rowOf('redis_mode:cluster', 'server_mode:standalone')).toMatchObject({ redis_mode: 'cluster' })
@@ -550,10 +526,7 @@ describe('active replicas of KeyDB (simulated)', () => {
     const late = observed(...link('master_', 'a', up), 'slave0:ip=10.0.0.1,port=1,state=online,offset=100,lag=61')
     expect(evaluated(info.replicationLag, late)[0]).toMatchObject({ status: 'failed', measurement: { value: 61_000 } })
     const silent = observed(...link('master_', 'a', up).map((one) => one.replace('ago:1', 'ago:62')))
-    expect(evaluated(info.replicationLag, silent)[0]).toMatchObject({
-      status: 'failed',
-      measurement: { value: 62_000 },
-    })
+    expectResult(evaluated(info.replicationLag, silent)[0], 'failed', { measurement: { value: 62_000 } })
   })
   test.each([
     ['the names of later versions', 'master_1_'],
@@ -565,11 +538,9 @@ describe('active replicas of KeyDB (simulated)', () => {
       [up, down, 'b'],
       [down, up, 'a'],
     ] as const)
-      expect(
+      expectResult(
         evaluated(info.replicaLink, observed(...link('master_', 'a', one), ...link(second, 'b', other)))[0],
-      ).toMatchObject({
-        status: 'failed',
-        message: `the link to its primary ${lost}:6379 is down for 5 s: its data is out of date`,
-      })
+        `failed: the link to its primary ${lost}:6379 is down for 5 s: its data is out of date`,
+      )
   })
 })

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { onThisMachine, parseMarker } from '../../../src/core/base/system/serve-marker.ts'
 import self, { eventLoop } from '../../../src/core/checks/kinds/self.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { endsByDeadline, lastsAtLeast } from '../../support/suite/deadline.ts'
 import { until } from '../../support/suite/until.ts'
@@ -31,9 +32,7 @@ beforeEach(() => {
   storePath = join(folder, `store-${stores}.db`)
   requests = []
 })
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done))))
-})
+afterEach(() => Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done)))))
 afterAll(async () => {
   const gone = new Promise((resolve) => other.once('exit', resolve))
   other.kill('SIGKILL')
@@ -133,11 +132,7 @@ describe('the svc serve of this store', () => {
     await pause(150)
     const before = openResources()
     const results = await endsByDeadline(3_000, look('Standard'), 5)
-    expect(checked(results, 'serve')).toMatchObject({
-      status: 'failed',
-      fault: 'timeout',
-      message: expect.stringContaining('did not answer within 3 s'),
-    })
+    expectResult(checked(results, 'serve'), 'failed (timeout): …did not answer within 3 s…')
     expect(checked(results, 'event loop').status).toBeDefined()
     await until(() => openResources() <= before)
   })
@@ -155,10 +150,7 @@ describe('the svc serve of this store', () => {
 
   test('that is this svc process itself is not called', async () => {
     await mark({ pid: process.pid, url: await serving({ '/livez': 200 }) })
-    expect(await serve()).toMatchObject({
-      status: 'ok',
-      message: expect.stringMatching(/^this process is the svc serve of this store, http:\/\/127/),
-    })
+    expectResult(await serve(), 'ok', /^this process is the svc serve of this store, http:\/\/127/)
     expect(requests).toEqual([])
   })
 
@@ -215,10 +207,7 @@ describe('a marker that an attacker wrote', () => {
     ['{"pid":-1,"url":"http://127.0.0.1"}'],
   ])('that is %s is reported as invalid', async (content) => {
     await mark(content)
-    expect(await serve()).toMatchObject({
-      status: 'warning',
-      message: expect.stringContaining('was not written by svc serve'),
-    })
+    expectResult(await serve(), 'warning: …was not written by svc serve…')
   })
 
   test('that is huge, or a folder, is not read', async () => {

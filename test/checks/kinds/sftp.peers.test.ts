@@ -1,10 +1,11 @@
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Values } from '../../../src/core/base/settings/index.ts'
 import { probeFile } from '../../../src/core/checks/folders/index.ts'
 import sftp from '../../../src/core/checks/kinds/sftp/index.ts'
 import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import {
   checked,
   checksOf,
@@ -79,14 +80,12 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   })
   test('an account that may do nothing but SFTP passes all checks', async () => {
     const limited = await startSshd(['ForceCommand internal-sftp', 'PermitTTY no', 'DisableForwarding yes'])
-    try {
-      const credentials = { username: limited.user, privateKey: secret(limited.privateKey), hostKey: [limited.hostKey] }
-      const folders = { folder: limited.files, allowWrites: true, probeFolder: limited.files }
-      const results = await runKind(sftp, { host, port: limited.port, ...credentials, ...folders }, 'Advanced')
-      expect(problemsOf(results)).toEqual([])
-    } finally {
-      await limited.remove()
-    }
+    onTestFinished(() => limited.remove())
+
+    const credentials = { username: limited.user, privateKey: secret(limited.privateKey), hostKey: [limited.hostKey] }
+    const folders = { folder: limited.files, allowWrites: true, probeFolder: limited.files }
+    const results = await runKind(sftp, { host, port: limited.port, ...credentials, ...folders }, 'Advanced')
+    expect(problemsOf(results)).toEqual([])
   })
   test('without an account, the server must prove that it owns the expected key, and nobody signs in', async () => {
     const before = server.log().length
@@ -175,28 +174,22 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   })
   test('a server without SFTP is distinguished from a refused sign-in', async () => {
     const without = await startSshd(['ForceCommand false'])
-    try {
-      const results = await run({
-        port: without.port,
-        hostKey: [without.hostKey],
-        privateKey: secret(without.privateKey),
-      })
-      expect(checked(results, 'sign-in').status).toBe('ok')
-      expect(checked(results, 'listing')).toMatchObject({ status: 'failed' })
-      expect(checked(results, 'listing').fault).not.toBe('auth')
-    } finally {
-      await without.remove()
-    }
+    onTestFinished(() => without.remove())
+
+    const results = await run({
+      port: without.port,
+      hostKey: [without.hostKey],
+      privateKey: secret(without.privateKey),
+    })
+    expect(checked(results, 'sign-in').status).toBe('ok')
+    expect(checked(results, 'listing')).toMatchObject({ status: 'failed' })
+    expect(checked(results, 'listing').fault).not.toBe('auth')
   })
   test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
     await using slow = await proxy(server.port, 150)
     const results = await run({ port: slow.port, latency: { warn: 50, limit: 120 } })
     for (const check of ['banner', 'sign-in', 'listing']) {
-      expect(checked(results, check)).toMatchObject({
-        status: 'failed',
-        fault: 'threshold',
-        measurement: { limit: 120 },
-      })
+      expectResult(checked(results, check), 'failed (threshold)', { measurement: { limit: 120 } })
       expect(checked(results, check).measurement?.value).toBeGreaterThan(140)
     }
   })

@@ -1,8 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { probePasswordHash, probeUserLookup } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import { Fault } from '../../../src/core/base/errors.ts'
@@ -16,9 +15,9 @@ import { faultOf, openFixture } from '../../accounts/auth/fixture.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { peer, refusedPort } from '../../support/faults/faults.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-own-sign-in-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const never = new AbortController().signal
 const realNow = performance.now.bind(performance)
 const slowed = (): number => realNow() / 100
@@ -63,56 +62,48 @@ describe('Identity without configuration', () => {
 
   test("svc's own sign-in is checked for real, and the headline reports that as a warning", async () => {
     const opened = await core(fresh(), true)
-    try {
-      await opened.runtime.admin?.users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
-      const response = await ask(opened, 'Standard')
-      expect(response.StatusMessage).toContain("Identity: no server configured; svc's own sign-in was checked")
-      expect(messagesOf(response)).toEqual([
-        expect.stringMatching(/^store Success: (?:warning: )?account store answered in /),
-        'administrator Success: at least one Admin may sign in',
-        expect.stringMatching(/^look-up Success: (?:warning: )?account looked up in /),
-        expect.stringMatching(/^password hash Success: (?:warning: )?test password hashed and verified in /),
-      ])
-      expect((await ask(opened, 'Basic')).StatusMessage).toContain("svc's own sign-in was checked")
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    await opened.runtime.admin?.users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
+    const response = await ask(opened, 'Standard')
+    expect(response.StatusMessage).toContain("Identity: no server configured; svc's own sign-in was checked")
+    expect(messagesOf(response)).toEqual([
+      expect.stringMatching(/^store Success: (?:warning: )?account store answered in /),
+      'administrator Success: at least one Admin may sign in',
+      expect.stringMatching(/^look-up Success: (?:warning: )?account looked up in /),
+      expect.stringMatching(/^password hash Success: (?:warning: )?test password hashed and verified in /),
+    ])
+    expect((await ask(opened, 'Basic')).StatusMessage).toContain("svc's own sign-in was checked")
   })
 
   test('Basic opens the store and looks for an Admin, and hashes nothing', async () => {
     const opened = await core(fresh())
-    try {
-      const lines = messagesOf(await ask(opened, 'Basic'))
-      expect(lines?.map((line) => line.split(' ')[0])).toEqual(['store', 'administrator'])
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    const lines = messagesOf(await ask(opened, 'Basic'))
+    expect(lines?.map((line) => line.split(' ')[0])).toEqual(['store', 'administrator'])
   })
 
   test('the lack of an Admin is a warning with the next command, even where others can sign in', async () => {
     const opened = await core(fresh(), true)
     const { admin } = opened.runtime
     const warning = 'administrator Success: warning: no user is Admin: svc users add NAME --role Admin'
-    try {
-      expect(messagesOf(await ask(opened, 'Basic'))).toContain(warning)
-      await admin?.users.add({ userName: 'Ned', password: 'violet-harbour-42', roles: ['Editor'] }, by)
-      const response = await ask(opened, 'Standard')
-      expect(messagesOf(response)).toContain(warning)
-      expect(own(response)?.Status).toBe('Success')
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    expect(messagesOf(await ask(opened, 'Basic'))).toContain(warning)
+    await admin?.users.add({ userName: 'Ned', password: 'violet-harbour-42', roles: ['Editor'] }, by)
+    const response = await ask(opened, 'Standard')
+    expect(messagesOf(response)).toContain(warning)
+    expect(own(response)?.Status).toBe('Success')
   })
 
   test('a command creates a missing store, as for Sql', async () => {
     const store = fresh()
     const opened = await core(store)
-    try {
-      expect(messagesOf(await ask(opened, 'Basic'))?.[0]).toMatch(/^store Success/)
-      expect(existsSync(store)).toBe(true)
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    expect(messagesOf(await ask(opened, 'Basic'))?.[0]).toMatch(/^store Success/)
+    expect(existsSync(store)).toBe(true)
   })
 
   test.each([
@@ -123,27 +114,23 @@ describe('Identity without configuration', () => {
     mkdirSync(join(store, '..'), { mode: 0o700 })
     make(store)
     const opened = await core(store)
-    try {
-      const response = await ask(opened, 'Standard')
-      expect(response.Status).toBe('Failure')
-      const lines = messagesOf(response)
-      expect(lines).toHaveLength(1)
-      expect(lines?.[0]).toMatch(/^store Failure: \S.*svc\.db/)
-      expect(lines?.[0]).not.toMatch(/Error:|SQLITE_|undefined/)
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    const response = await ask(opened, 'Standard')
+    expect(response.Status).toBe('Failure')
+    const lines = messagesOf(response)
+    expect(lines).toHaveLength(1)
+    expect(lines?.[0]).toMatch(/^store Failure: \S.*svc\.db/)
+    expect(lines?.[0]).not.toMatch(/Error:|SQLITE_|undefined/)
   })
 
   test('a store in a PostgreSQL that does not run is a failure without the password', async () => {
     const opened = await core(`postgres://svc:hunter2hunter2@127.0.0.1:${await refusedPort()}/svc`)
-    try {
-      const response = await ask(opened, 'Basic')
-      expect(own(response)?.Status).toBe('Failure')
-      expect(JSON.stringify(response)).not.toContain('hunter2')
-    } finally {
-      await opened.runtime.close()
-    }
+    onTestFinished(() => opened.runtime.close())
+
+    const response = await ask(opened, 'Basic')
+    expect(own(response)?.Status).toBe('Failure')
+    expect(JSON.stringify(response)).not.toContain('hunter2')
   })
 
   test('a store in a PostgreSQL that never answers fails by its deadline', async () => {

@@ -33,6 +33,7 @@ import sqlite, {
 import { applicationId, openStore } from '../../../src/core/store/index.ts'
 import { migrations } from '../../../src/core/store/schema.ts'
 import { files } from '../../support/engine/files.ts'
+import { expectResult } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions } from '../../support/engine/run-kind.ts'
 import { bad, eachInFolder, folder, type Mode, path, plain, posix, run, type Settings, store } from './sqlite-files.ts'
 
@@ -273,10 +274,7 @@ describe('backup', () => {
     plain()
     const backup = join(folder, 'backup.db')
     expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
-    expect(checked(await run({ backup }, 'Advanced'), 'backup')).toMatchObject({
-      fault: 'data',
-      message: `no backup: ${backup} does not exist`,
-    })
+    expectResult(checked(await run({ backup }, 'Advanced'), 'backup'), `(data): no backup: ${backup} does not exist`)
     aged(backup, 1)
     expect(bad(await run({ backup }, 'Advanced'))).toEqual([])
     expect(bad(await run({ backup: 'backup.db' }, 'Advanced'))).toMatchObject([{ check: 'backup', fault: 'internal' }])

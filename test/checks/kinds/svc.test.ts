@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { readSettings } from '../../../src/core/base/settings/index.ts'
 import { limits } from '../../../src/core/checks/engine/index.ts'
 import { isOwnProcess } from '../../../src/core/checks/kinds/http/request.ts'
@@ -19,7 +18,7 @@ import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { decodeRun, encodeJson } from '../../../src/core/protocol/wire/index.ts'
 import { type RunningServer, startServer } from '../../../src/core/server/index.ts'
 import { openCore } from '../../../src/core/service/open.ts'
-import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
+import { expectFindings, expectResult, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../../support/engine/run-kind.ts'
 import {
   http as answer,
@@ -39,6 +38,7 @@ import {
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { freePort } from '../../support/servers/server.ts'
 import { suiteWith } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { hungUp } from '../../support/suite/until.ts'
 
 type Settings = Parameters<typeof runKind<typeof svc.settings>>[1]
@@ -306,10 +306,7 @@ describe('the run document of another svc', () => {
     const warned = runOf(results.filter(({ status }) => status !== 'failed'))
     const result = await one(sendsRun(warned))
     expect(withoutMessage(result)).toEqual(withoutMessage(await one(json(document(warned)))))
-    expect(result).toMatchObject({
-      status: 'warning',
-      message: expect.stringMatching(/reports Success with 1 warning: "postgres orders backup: old"$/),
-    })
+    expectResult(result, 'warning', /reports Success with 1 warning: "postgres orders backup: old"$/)
   })
 
   test('a message that begins with "warning:" is not a warning', () =>
@@ -460,10 +457,7 @@ describe('hops', () => {
       await using there = await peer(json(healthy))
       const ownUrl = () => `http://${own}:${there.port}/`
       const [result] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { services: { ownUrl } })
-      expect(result).toMatchObject({
-        status: 'warning',
-        message: expect.stringContaining('is this svc process itself'),
-      })
+      expectResult(result, 'warning: …is this svc process itself…')
       expect(there.connections()).toBe(0)
     }
   })
@@ -480,12 +474,7 @@ describe('hops', () => {
 })
 
 describe('real servers', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-peers-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  const closing: (() => Promise<void>)[] = []
-  afterEach(async () => {
-    for (const close of closing.splice(0).reverse()) await close()
-  })
+  const folder = temporaryFolder()
   /** A svc serve as the command makes it. */
   async function serve(name: string, yaml: string | undefined, port = 0): Promise<RunningServer> {
     const path = join(folder, `${name}.yaml`)
@@ -499,7 +488,7 @@ describe('real servers', () => {
     const more = { host: '127.0.0.1', port, tls: undefined, log: () => {} }
     const server = await startServer({ service, runtime, options: serveDefaults, ...more })
     runtime.answersAt?.(server.url)
-    closing.push(async () => {
+    onTestFinished(async () => {
       await server.stop()
       await runtime.close()
     })

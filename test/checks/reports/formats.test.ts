@@ -482,9 +482,7 @@ describe('github', () => {
 
   test('a hostile message arrives as text', async () => {
     const [, command] = await annotationsOf(hostile)
-    expect(command?.properties).toEqual({
-      title: `App =cmd|' /C calc'!A0 "q" <b>&amp; a:b,c -1+1gnp.exe\ufffd`,
-    })
+    expect(command?.properties).toEqual({ title: `App =cmd|' /C calc'!A0 "q" <b>&amp; a:b,c -1+1gnp.exe\ufffd` })
     expect(command?.data.split('\n')[0]).toContain('line one ::add-mask::x # #[error]y %0A::stop-commands::z')
   })
 

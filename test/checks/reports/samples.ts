@@ -303,15 +303,9 @@ const partlyRun: RunDocument = {
 }
 
 /** Two monitors that were not checked, and a figure that the account may not read. Nothing really failed. */
-export const unchecked: Entry = {
-  ...entry('Sql', 'Advanced', 3, healthCheckResponse(uncheckedRun)),
-  Run: uncheckedRun,
-}
+export const unchecked: Entry = { ...entry('Sql', 'Advanced', 3, healthCheckResponse(uncheckedRun)), Run: uncheckedRun }
 /** The same, and one monitor that really failed. */
-export const partlyChecked: Entry = {
-  ...entry('Sql', 'Advanced', 3, healthCheckResponse(partlyRun)),
-  Run: partlyRun,
-}
+export const partlyChecked: Entry = { ...entry('Sql', 'Advanced', 3, healthCheckResponse(partlyRun)), Run: partlyRun }
 
 export const samples: Readonly<Record<string, readonly Entry[]>> = {
   failing: [failing],

@@ -78,9 +78,7 @@ function ofType(type: string, schema: Schema, name: string): fc.Arbitrary<unknow
         ? fc.dictionary(fc.string({ minLength: 1, maxLength: 9 }), fc.string({ unit: 'grapheme', maxLength: 40 }))
         : fc.record(
             Object.fromEntries(Object.entries(properties).map(([key, each]) => [key, arbitraryFor(each, key)])),
-            {
-              requiredKeys: required as never[],
-            },
+            { requiredKeys: required as never[] },
           )
     default: {
       const text = pattern === undefined ? fc.string({ unit: 'grapheme' }) : fc.stringMatching(new RegExp(pattern, 'u'))

@@ -450,11 +450,7 @@ describe('the validator itself', () => {
     CorrelationId: 'x',
     FailedMonitorCount: 0,
     MonitorSummaries: [],
-    ExecutionMetrics: {
-      StartDateTime: '/Date(1-0000)/',
-      EndDateTime: '/Date(2-0000)/',
-      Duration: 'PT0.001S',
-    },
+    ExecutionMetrics: { StartDateTime: '/Date(1-0000)/', EndDateTime: '/Date(2-0000)/', Duration: 'PT0.001S' },
   }
   const schemas =
     (body: unknown, status = 200, type = 'application/json') =>

@@ -1,22 +1,19 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../../server/accounts.ts'
 import { ask } from '../../server/site.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 const tsc = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
+const folder = temporaryFolder()
 let site: Accounts
 beforeAll(async () => {
   site = await startAccounts()
 })
-afterAll(async () => {
-  await site.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => site.close())
 
 test.each(['MakePropertiesOptional=False&AddImplicitVersion=3', 'GlobalNamespace=api.types&AddResponseStatus=True'])(
   'R6 TypeScript and its declarations compile under tsc --strict with %s',

@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operations } from '../../../src/core/protocol/index.ts'
 import { languages } from '../../../src/core/protocol/metadata/index.ts'
 import { type Accounts, password, startAccounts } from '../../server/accounts.ts'
 import { ask } from '../../server/site.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { farMs } from '../../support/suite/until.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
+const folder = temporaryFolder()
 const dtos = join(folder, 'dtos.ts')
 let site: Accounts
 let text = ''
@@ -19,10 +19,7 @@ beforeAll(async () => {
   text = (await ask(site.port, '/types/typescript')).text
   writeFileSync(dtos, text)
 })
-afterAll(async () => {
-  await site.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => site.close())
 
 async function run(args: readonly string[]): Promise<{ code: number | null; out: string }> {
   const child = spawn(process.execPath, args, { cwd: folder, timeout: farMs })

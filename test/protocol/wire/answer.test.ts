@@ -21,11 +21,7 @@ const health = {
       ErrorMessages: [],
     },
   ],
-  ExecutionMetrics: {
-    StartDateTime: new Date(1614834367089),
-    EndDateTime: new Date(1614834368323),
-    Duration: 1234,
-  },
+  ExecutionMetrics: { StartDateTime: new Date(1614834367089), EndDateTime: new Date(1614834368323), Duration: 1234 },
 }
 
 test('C3 a recorded answer of 5.8', () => {
@@ -74,10 +70,7 @@ test('C3 the bare NaN of .NET counts as unset, and the text NaN stays a text', (
 test('C3 an empty text in a field that is not a text counts as unset', () => {
   expect(
     decodeAnswer(HealthCheckResponse, '{"Status":"","ExecutionMetrics":{"Duration":""},"StatusMessage":""}'),
-  ).toEqual({
-    ExecutionMetrics: {},
-    StatusMessage: '',
-  })
+  ).toEqual({ ExecutionMetrics: {}, StatusMessage: '' })
 })
 
 test.each([

@@ -141,11 +141,7 @@ test.each(['[a', 'a]', '[a]b', '[a,]', '["a]', '["a"b]', 'a', '{a:b}'])(
   (cell) => {
     const body = `Roles\n"${cell.replaceAll('"', '""')}"`
     expect(faultOf(() => decode(AssignRoles, body)).details.fields).toEqual([
-      {
-        ErrorCode: 'SerializationException',
-        FieldName: 'Roles',
-        Message: `'${cell}' is an Invalid value for 'Roles'`,
-      },
+      { ErrorCode: 'SerializationException', FieldName: 'Roles', Message: `'${cell}' is an Invalid value for 'Roles'` },
     ])
   },
 )

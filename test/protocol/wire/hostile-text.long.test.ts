@@ -82,11 +82,7 @@ const inHeaders: readonly Hostile[] = [
 
 /** Each reader of text that an anonymous caller chose. */
 const readers: Readonly<Record<string, Reader>> = {
-  'the answer of a server': {
-    read: (text) => decodeAnswer(HealthCheckResponse, text),
-    upTo: 1e6,
-    texts: inJson,
-  },
+  'the answer of a server': { read: (text) => decodeAnswer(HealthCheckResponse, text), upTo: 1e6, texts: inJson },
   JSON: { read: (text) => json.decode(AssignRoles, text), upTo: 1e6, texts: inJson },
   // As it is called: nothing that nests deeply gets there.
   'JSON with escaped keys': {
@@ -102,11 +98,7 @@ const readers: Readonly<Record<string, Reader>> = {
   CSV: { read: (text) => csv.decode(HealthCheckResponse, text), upTo: 1e5, texts: inCsv },
   'a table in CSV': { read: (text) => readCsvTable(text), upTo: 1e5, texts: inCsv },
   JSV: { read: (text) => jsv.decode(AssignRoles, text), upTo: 1e6, texts: inJsv },
-  'a batch in JSV': {
-    read: (text) => readBatch(AssignRoles, 'text/jsv', Buffer.from(text)),
-    upTo: 1e5,
-    texts: inJsv,
-  },
+  'a batch in JSV': { read: (text) => readBatch(AssignRoles, 'text/jsv', Buffer.from(text)), upTo: 1e5, texts: inJsv },
   'JSV in CSV': {
     read: (text) => csv.decode(HealthCheckResponse, `MonitorSummaries\n"${text.replaceAll('"', '""')}"`),
     upTo: 1e5,

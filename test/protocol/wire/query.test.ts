@@ -86,11 +86,7 @@ test.each([
 ])('N6 %s is a 400 that names it', (text) => {
   const [name = '', value = ''] = text.split('=')
   expect(faultOf(() => bind(AssignRoles, query(text))).details.fields).toEqual([
-    {
-      ErrorCode: 'SerializationException',
-      FieldName: name,
-      Message: `'${value}' is an Invalid value for '${name}'`,
-    },
+    { ErrorCode: 'SerializationException', FieldName: name, Message: `'${value}' is an Invalid value for '${name}'` },
   ])
 })
 

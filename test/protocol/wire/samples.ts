@@ -42,11 +42,7 @@ export const failing: HealthCheckResponse = {
     },
     { MonitorName: 'host', Status: 'Success', Results: [] },
   ],
-  ExecutionMetrics: {
-    StartDateTime: start,
-    EndDateTime: new Date('2026-11-20T12:01:02Z'),
-    Duration: 61_911,
-  },
+  ExecutionMetrics: { StartDateTime: start, EndDateTime: new Date('2026-11-20T12:01:02Z'), Duration: 61_911 },
 }
 
 export const signedIn: AuthenticateResponse = {

@@ -190,12 +190,7 @@ export const clearTextRows: readonly ClearTextRow[] = [
       kind: 'http-steps',
       url: web,
       ...account,
-      steps: [
-        {
-          name: 'list',
-          ftp: { host, port, tls: 'off', username: `\${username}`, password: `\${password}` },
-        },
-      ],
+      steps: [{ name: 'list', ftp: { host, port, tls: 'off', username: `\${username}`, password: `\${password}` } }],
     }),
     bare: true,
     entice: ftp,

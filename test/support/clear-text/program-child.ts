@@ -56,12 +56,7 @@ async function client(row: ProgramRow, place: (typeof programPlaces)[number], in
   const [, stderr] = await exit
   for (const socket of sockets) socket.destroy()
   server.close()
-  return {
-    row: row.name,
-    place: place.host,
-    received: credential.isIn(Buffer.concat(chunks)),
-    stderr,
-  }
+  return { row: row.name, place: place.host, received: credential.isIn(Buffer.concat(chunks)), stderr }
 }
 
 type Endpoint = { readonly address: string; readonly port: number }

@@ -62,3 +62,15 @@ export async function findsOnly(run: Run | Promise<Run>, ...findings: readonly F
   expect(checksOf(results)).toEqual(all.map(({ check }) => check))
   for (const [at, one] of all.entries()) if (results[at]) compare(results[at], one)
 }
+
+/** Expects one result to be as a finding says, which begins with the status or the fault. */
+export function expectResult(
+  result: Result | undefined,
+  line: string,
+  ...more: readonly (string | RegExp | object)[]
+): void {
+  const finding = parse([`result ${line}`, ...more])
+  if (finding.check !== 'result') throw new Error(`"${line}" begins with no status`)
+  if (result === undefined) throw new Error(`no result is ${line}`)
+  compare(result, finding)
+}

@@ -82,11 +82,7 @@ const inLine: HostileCase['texts'] = {
   'open objects': repeated('{"a":'),
 }
 /** For a text of any lines. */
-const anyText: HostileCase['texts'] = {
-  ...inLine,
-  'empty lines': repeated('\r\n'),
-  'blank lines': repeated('   \r\n'),
-}
+const anyText: HostileCase['texts'] = { ...inLine, 'empty lines': repeated('\r\n'), 'blank lines': repeated('   \r\n') }
 /** For a document. */
 const inDocument: HostileCase['texts'] = {
   ...anyText,
@@ -262,14 +258,8 @@ const redis: readonly HostileCase[] = casesOf(
   { kind: 'redis', settings: redisOf, mode: 'Basic', texts: anyText },
   {
     'instead of Redis': answersOnce(unchanged),
-    'in its refusal': {
-      serve: answersOnce((text) => `-ERR ${text}\r\n`),
-      texts: inLine,
-    },
-    'in INFO': {
-      serve: redisWith(bulk),
-      mode: 'Advanced',
-    },
+    'in its refusal': { serve: answersOnce((text) => `-ERR ${text}\r\n`), texts: inLine },
+    'in INFO': { serve: redisWith(bulk), mode: 'Advanced' },
     'in the figures of INFO': {
       serve: redisWith((text) =>
         bulk(`role:${text}\r\nused_memory:${text}\r\nslave0:ip=${text},state=${text}\r\ndb0:keys=${text}`),
@@ -282,10 +272,7 @@ const redis: readonly HostileCase[] = casesOf(
       serve: answersOnce(unchanged),
       texts: { 'nested lists': repeated('*1\r\n'), 'empty lists': around('*10000\r\n', '*0\r\n', '') },
     },
-    'in many replies': {
-      serve: answersOnce(unchanged),
-      texts: { replies: repeated('+\r\n') },
-    },
+    'in many replies': { serve: answersOnce(unchanged), texts: { replies: repeated('+\r\n') } },
   },
 )
 
@@ -304,10 +291,7 @@ const ftpFolder = (target: HostilePeer): Raw => ({ ...ftpOf(target), folder: '/i
 const ftp: readonly HostileCase[] = casesOf(
   { kind: 'ftp', settings: ftpOf, mode: 'Standard', texts: inLine },
   {
-    'instead of FTP': {
-      serve: says(unchanged),
-      texts: anyText,
-    },
+    'instead of FTP': { serve: says(unchanged), texts: anyText },
     'in its banner': says((text) => `220 ${text}\r\n`),
     'in the lines of its banner': {
       serve: says((text) => `220-\r\n${text}\r\n220 x\r\n`),
@@ -354,10 +338,7 @@ const smtpOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port, tls: 
 const smtp: readonly HostileCase[] = casesOf(
   { kind: 'smtp', settings: smtpOf, mode: 'Standard', texts: inLine },
   {
-    'instead of SMTP': {
-      serve: says(unchanged),
-      texts: anyText,
-    },
+    'instead of SMTP': { serve: says(unchanged), texts: anyText },
     'in its banner': says((text) => `220 ${text}\r\n`),
     'in the lines of its banner': {
       serve: says((text) => `${text}220 x\r\n`),
@@ -395,15 +376,9 @@ const sftpOf = ({ port }: HostilePeer): Raw => ({ host: '127.0.0.1', port, ...ac
 const sftp: readonly HostileCase[] = casesOf(
   { kind: 'sftp', settings: sftpOf, mode: 'Standard', texts: inLine },
   {
-    'instead of SSH': {
-      serve: says(unchanged),
-      texts: { ...anyText, banners: repeated('SSH-\n') },
-    },
+    'instead of SSH': { serve: says(unchanged), texts: { ...anyText, banners: repeated('SSH-\n') } },
     'in its banner': says((text) => `SSH-2.0-${text}\r\n`),
-    'before its banner': {
-      serve: says((text) => `${text}\r\n${sshHello}`),
-      texts: anyText,
-    },
+    'before its banner': { serve: says((text) => `${text}\r\n${sshHello}`), texts: anyText },
     'in its algorithms': {
       serve: says((text) =>
         Buffer.concat([
@@ -550,20 +525,14 @@ const svc = [
     })),
   ...httpCases('svc', (target) => ({ url: urlOf(target) }), 'Advanced')
     .slice(0, 1)
-    .map((one) => ({
-      ...one,
-      place: 'in a health document',
-      serve: inHealth,
-    })),
+    .map((one) => ({ ...one, place: 'in a health document', serve: inHealth })),
 ]
 
 const client: readonly HostileCase[] = [
   ...httpCases('client', (target) => ({ url: urlOf(target) }), 'Basic'),
   ...casesOf(
     { kind: 'client', settings: (target) => ({ url: urlOf(target) }), mode: 'Basic', texts: inLine },
-    {
-      'in a health document': inHealth,
-    },
+    { 'in a health document': inHealth },
   ),
 ]
 
@@ -618,10 +587,7 @@ const oidc: readonly HostileCase[] = [
           }),
         ),
       })),
-      'in its keys': {
-        serve: provider((text) => ({ '/jwks': httpAnswer(text) })),
-        texts: inDocument,
-      },
+      'in its keys': { serve: provider((text) => ({ '/jwks': httpAnswer(text) })), texts: inDocument },
       'in many keys': {
         serve: provider((text) => ({ '/jwks': httpAnswer(`{"keys":[${text}{}]}`) })),
         texts: {
@@ -645,10 +611,7 @@ const oidc: readonly HostileCase[] = [
         })),
         texts: { modulus: repeated('_') },
       },
-      'in its answer with a token': {
-        serve: provider((text) => ({ '/token': httpAnswer(text) })),
-        texts: inDocument,
-      },
+      'in its answer with a token': { serve: provider((text) => ({ '/token': httpAnswer(text) })), texts: inDocument },
       'in its token': {
         serve: provider((text) => ({ '/token': tokenOf(text) })),
         texts: { ...inLine, dots: repeated('.'), 'blank parts': repeated('a.') },
@@ -742,10 +705,7 @@ const postgresCases = (kind: 'postgres' | 'pgbouncer', database: string): readon
         ),
         texts: inLine,
       },
-      'in a value': {
-        serve: over((text) => postgresAnswering('one', 25, text)),
-        mode: 'Advanced',
-      },
+      'in a value': { serve: over((text) => postgresAnswering('one', 25, text)), mode: 'Advanced' },
       'in the name of a column': {
         serve: over((text) => postgresAnswering(text, 25, 'x')),
         mode: 'Advanced',
@@ -773,10 +733,7 @@ const mysql: readonly HostileCase[] = casesOf(
       ),
       texts: { 'empty packets': repeated(' ') },
     },
-    'in a value': {
-      serve: over((text) => mysqlServer(253, Buffer.from(text))),
-      mode: 'Advanced',
-    },
+    'in a value': { serve: over((text) => mysqlServer(253, Buffer.from(text))), mode: 'Advanced' },
     'in a value of type JSON': {
       serve: over((text) => mysqlServer(245, Buffer.from(text))),
       mode: 'Advanced',
@@ -901,10 +858,7 @@ const dataFrames = (bytes: Buffer, each: number): readonly Buffer[] =>
 const grpc: readonly HostileCase[] = casesOf(
   { kind: 'grpc', settings: grpcOf, mode: 'Standard', texts: inLine },
   {
-    'instead of HTTP/2': {
-      serve: answersOnce(unchanged),
-      texts: anyText,
-    },
+    'instead of HTTP/2': { serve: answersOnce(unchanged), texts: anyText },
     'in a message': over((text) =>
       grpcServer(http2Frame(1, 4, 1, grpcHead), ...dataFrames(Buffer.from(`\0\0\0\x0f\xff${text}`, 'latin1'), 16_000)),
     ),
@@ -971,10 +925,7 @@ const tcp: readonly HostileCase[] = casesOf(
 const tls: readonly HostileCase[] = casesOf(
   { kind: 'tls', settings: tcpOf, mode: 'Standard', texts: anyText },
   {
-    'instead of TLS': {
-      serve: says(unchanged),
-      whole: 'TLS reads below the sockets of Node',
-    },
+    'instead of TLS': { serve: says(unchanged), whole: 'TLS reads below the sockets of Node' },
     'in records of a handshake': {
       serve: says((text) => Buffer.concat([...text].map((one) => Buffer.from([22, 3, 3, 0, 1, one.charCodeAt(0)])))),
       texts: { records: repeated('\0') },

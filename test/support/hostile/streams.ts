@@ -89,12 +89,7 @@ export const endlessPeers: readonly Endless[] = [
     settings: hostAt,
     behaviour: pours('', repeated('220-   \r\n'), 'at once'),
   },
-  {
-    kind: 'smtp',
-    what: 'replies',
-    settings: hostAt,
-    behaviour: pours('220 x\r\n', repeated('250 x\r\n'), 'at once'),
-  },
+  { kind: 'smtp', what: 'replies', settings: hostAt, behaviour: pours('220 x\r\n', repeated('250 x\r\n'), 'at once') },
   {
     kind: 'sftp',
     what: 'lines before a banner',

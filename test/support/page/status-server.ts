@@ -45,11 +45,7 @@ ${paths.map((path) => `      - {kind: http, name: ${path}, url: '${url}/${path}'
   execFileSync(
     process.execPath,
     [program, 'users', 'add', viewer.userName, '--permission', 'health', '--password-stdin'],
-    {
-      env: { ...envOf(folder), SVC_STORE: store },
-      input: viewer.password,
-      stdio: ['pipe', 'ignore', 'inherit'],
-    },
+    { env: { ...envOf(folder), SVC_STORE: store }, input: viewer.password, stdio: ['pipe', 'ignore', 'inherit'] },
   )
   return {
     ...node,

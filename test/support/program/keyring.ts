@@ -46,12 +46,7 @@ export async function keyringSession(home: string, state: keyof typeof starts): 
     })
     child.once('close', () => reject(new Error(`dbus-run-session ended: ${text}`)))
   })
-  const env = {
-    PATH: process.env.PATH ?? '',
-    HOME: home,
-    XDG_RUNTIME_DIR: home,
-    DBUS_SESSION_BUS_ADDRESS: address,
-  }
+  const env = { PATH: process.env.PATH ?? '', HOME: home, XDG_RUNTIME_DIR: home, DBUS_SESSION_BUS_ADDRESS: address }
   return {
     env,
     lookup: (service, username) => {

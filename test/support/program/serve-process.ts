@@ -4,9 +4,7 @@ import { type Serving, type ServingOptions, serving } from './serving.ts'
 import { svcHome } from './svc.ts'
 import { unwatched } from './unwatched.ts'
 
-export type ServeSurroundings = Pick<ServingOptions, 'within'> & {
-  readonly env?: Readonly<Record<string, string>>
-}
+export type ServeSurroundings = Pick<ServingOptions, 'within'> & { readonly env?: Readonly<Record<string, string>> }
 
 /**
  * Starts `svc serve --only health` of the built program in a home of its own with this svc.yaml, or with `--rehearse` in

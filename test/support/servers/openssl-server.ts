@@ -3,10 +3,7 @@ import { join } from 'node:path'
 import type { ServerCertificate } from './certs.ts'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
-export type OpensslServer = Running & {
-  readonly port: number
-  readonly remove: () => Promise<void>
-}
+export type OpensslServer = Running & { readonly port: number; readonly remove: () => Promise<void> }
 
 /**
  * A real TLS server of the `openssl` program on a free port of 127.0.0.1, which shows a certificate and its chain.

@@ -8,9 +8,7 @@ export const nginxMissing = find('nginx')
 export const haproxyMissing = find('haproxy')
 
 /** A real reverse proxy on a free port of 127.0.0.1, under the account nobody. */
-export type ReverseProxy = AsyncDisposable & {
-  readonly port: number
-}
+export type ReverseProxy = AsyncDisposable & { readonly port: number }
 
 /** nginx with these lines in its section `http`, made for the port on which it listens. */
 export async function startNginxProxy(linesFor: (port: number, folder: string) => string): Promise<ReverseProxy> {

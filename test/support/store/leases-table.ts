@@ -53,10 +53,7 @@ export class LeasesTable {
     const done = new Map(shards.map((shard) => [shard, this.#ask(shard, request, now)]))
     const own = this.#leases.get(nameOf('machine', node))
     if (own?.process === process && own.leftAt === undefined) this.#renewRow(request, now)
-    const leaseOf = (shard: Shard) => ({
-      isOk: done.get(shard) === true,
-      row: this.lease(nameOf(shard, node), now),
-    })
+    const leaseOf = (shard: Shard) => ({ isOk: done.get(shard) === true, row: this.lease(nameOf(shard, node), now) })
     return { rows: this.rows(now), leases: { network: leaseOf('network'), machine: leaseOf('machine') } }
   }
 

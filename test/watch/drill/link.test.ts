@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Fault } from '../../../src/core/base/errors.ts'
 import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { startServer } from '../../../src/core/server/index.ts'
@@ -210,15 +210,15 @@ describe('M14 the link in the message of a drill', () => {
       port: 0,
       log: () => {},
     })
-    try {
-      const { port } = new URL(server.url)
-      expect((await ask(Number(port), path, { method: 'POST' })).status).toBe(303)
-      expect(await confirmedAt(id)).toBeDefined()
-      expect((await ask(Number(port), path)).text).toContain('✓ Confirmed')
-    } finally {
+    onTestFinished(async () => {
       await server.stop()
       await runtime.close()
-    }
+    })
+
+    const { port } = new URL(server.url)
+    expect((await ask(Number(port), path, { method: 'POST' })).status).toBe(303)
+    expect(await confirmedAt(id)).toBeDefined()
+    expect((await ask(Number(port), path)).text).toContain('✓ Confirmed')
   })
 
   test('M14 a store that does not answer is a 503, and the page says that nothing was confirmed', async () => {

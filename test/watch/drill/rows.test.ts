@@ -9,9 +9,7 @@ const second = 1_000
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'Date'] })
 })
-afterEach(() => {
-  vi.useRealTimers()
-})
+afterEach(() => vi.useRealTimers())
 
 /** Accepts the begin of each drill and never its end: what it is to learn stays in the store. */
 const forgetful = (name: string): Receiver => ({

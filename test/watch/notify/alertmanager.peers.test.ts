@@ -124,9 +124,7 @@ peerSuite(alertmanagerMissing, 'two real Alertmanagers with the shipped configur
     const { receiver: am } = await opened(receiver())
     expect(
       await am.renew?.([notice({ beganAt: Date.now() - 60_000 }, { check, monitor: `tcp ${check}` })], true, signal()),
-    ).toEqual({
-      what: 'accepted',
-    })
+    ).toEqual({ what: 'accepted' })
     await until(
       () => messages.some(({ path, alerts }) => path === '/ping' && alerts[0]?.labels['alertname'] === 'SvcWatchdog'),
       patience,

@@ -50,10 +50,7 @@ const demands: readonly Demand[] = [
     has: ({ name }) => drills.includes(`${name}: {`) || drills.includes(`kind: ${name}`),
   },
   { what: 'an example `kind: KIND` in docs/notifications.md', has: ({ name }) => guide.includes(`kind: ${name}\n`) },
-  {
-    what: 'a row in the section Notifications of docs/tested.md',
-    has: ({ name }) => tested.includes(`\n| ${name} |`),
-  },
+  { what: 'a row in the section Notifications of docs/tested.md', has: ({ name }) => tested.includes(`\n| ${name} |`) },
   {
     what: 'names of settings that no other receiver setting has, and that are not its own name',
     has: ({ name, settings }) =>

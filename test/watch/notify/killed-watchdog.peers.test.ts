@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,6 +8,7 @@ import { type ServeNode, startNode } from '../../support/program/serve-node.ts'
 import { type AlertmanagerServer, alertmanagerMissing, startAlertmanager } from '../../support/servers/alertmanager.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 
 const waitMs = 180_000
@@ -50,8 +49,7 @@ peerSuite(alertmanagerMissing, 'svc serve and two real Alertmanagers with the sh
     onTestFinished(async () => {
       for (const server of servers) await server.remove()
     })
-    const folder = mkdtempSync(join(tmpdir(), 'svc-killed-watchdog-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = temporaryFolder()
     const shop = await startListener('shop')
     await shop.down()
     onTestFinished(() => shop.down())

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
+import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { until } from '../../support/suite/until.ts'
 import { Chance } from '../simulate/chance.ts'
 
@@ -27,8 +26,7 @@ type Line = { readonly receiver: string; readonly status: string; readonly monit
 /** Kills a process that sends notifications again and again, and gives what its receivers received. */
 async function killedOften(seed: number): Promise<{ readonly lines: readonly Line[]; readonly kills: number }> {
   const chance = new Chance(seed)
-  const folder = mkdtempSync(join(tmpdir(), 'svc-killed-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = temporaryFolder()
   const lines: Line[] = []
   let onRequest: ((isAnswered: boolean) => boolean) | undefined
   await using hook = await httpPeer((request, response) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { notice, opened, signal } from '../../support/notify/notice.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { type Exim, eximMissing, fullSpool, startExim } from '../../support/servers/exim.ts'
@@ -67,23 +67,19 @@ peerSuite(eximMissing ?? opensslMissing(), 'a real mail server (Exim)', () => {
       message: expect.stringContaining('User unknown'),
     })
     const full = await startExim(fullSpool)
-    try {
-      const { receiver: mail } = await opened(receiver('', full.port))
-      expect(await mail.send([notice()], signal())).toMatchObject({ what: 'later', isPerhapsReceived: false })
-    } finally {
-      await full.remove()
-    }
+    onTestFinished(() => full.remove())
+
+    const { receiver: mail } = await opened(receiver('', full.port))
+    expect(await mail.send([notice()], signal())).toMatchObject({ what: 'later', isPerhapsReceived: false })
   })
 
   test('M4 a mail server that hangs has perhaps got nothing, and the wait ends with the signal', async () => {
     exim.freeze()
-    try {
-      const { receiver: mail } = await opened(receiver(''))
-      const delivery = await mail.send([notice()], AbortSignal.timeout(1_000))
-      expect(delivery).toMatchObject({ what: 'later', fault: 'timeout', isPerhapsReceived: false })
-    } finally {
-      exim.thaw()
-    }
+    onTestFinished(() => exim.thaw())
+
+    const { receiver: mail } = await opened(receiver(''))
+    const delivery = await mail.send([notice()], AbortSignal.timeout(1_000))
+    expect(delivery).toMatchObject({ what: 'later', fault: 'timeout', isPerhapsReceived: false })
   })
 })
 
@@ -92,9 +88,7 @@ peerSuite(ircRelayMissing, 'a program for webhooks of Alertmanager (alertmanager
   beforeAll(async () => {
     irc = await startIrcRelay()
   })
-  afterAll(async () => {
-    await irc?.remove()
-  })
+  afterAll(() => irc?.remove())
 
   test('M3 writes each alert of a message, and its end, to the channel', async () => {
     const { receiver } = await opened(`{name: chat, webhook: {url: "${irc.url}"}}`)

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Data, openData } from '../../../src/core/store/index.ts'
 import {
   HistoryFollower,
@@ -227,11 +227,9 @@ describe.each(backendsOfTier())('W3 the history of a store on $name', ({ name, s
       await other.close()
     }
     const later = await openData({ store: path, create: false, now: () => Date.now() + minute })
-    try {
-      expect(await later.states.write(batch({ isWhole: true, claims: 'when free' }))).toBe(true)
-    } finally {
-      await later.close()
-    }
+    onTestFinished(() => later.close())
+
+    expect(await later.states.write(batch({ isWhole: true, claims: 'when free' }))).toBe(true)
   })
 
   /** Copies a store that nobody uses; gives what puts the copy in its place. */

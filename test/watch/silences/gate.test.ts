@@ -1,13 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { svcHome } from '../../support/program/svc.ts'
+import { expect, test } from 'vitest'
+import { temporaryHome } from '../../support/program/temporary-home.ts'
 import { freePort } from '../../support/servers/server.ts'
 import { always } from './always.ts'
 
 test('M7 a gate fails during a silence as it does without', async () => {
-  const home = svcHome()
-  onTestFinished(home.remove)
+  const home = temporaryHome()
   const monitors = `types: {App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, port: ${await freePort()}}]}}\n`
   const exits: (number | null)[] = []
   for (const more of ['', `silences:\n${always('App/*')}`]) {
