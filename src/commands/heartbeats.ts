@@ -1,17 +1,22 @@
 import { lists, prints } from '../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
-import { sanitizeLine } from '../core/base/sanitize.ts'
 import { changeFlags, orNearest, StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { configuration } from '../cli/session/session.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const load = () => import('../cli/heartbeats/lists.ts')
 
 export class HeartbeatsList extends StoreCommand {
   static override summary = 'List the agents that have reported, with their last heartbeat'
-  static override description = `With --verbose, the next five times of each monitor with a schedule: in the svc.yaml of this machine follow on
+  static override description =
+    `With --verbose, the next five times of each monitor with a schedule: in the svc.yaml of this machine follow on
 standard error, with their offset and time zone.`
   static override answers = { '': lists(async () => (await load()).heartbeats) }
-  static override examples = ['<%= config.bin %> heartbeats list', '<%= config.bin %> heartbeats list --json', '<%= config.bin %> heartbeats list -v']
+  static override examples = [
+    '<%= config.bin %> heartbeats list',
+    '<%= config.bin %> heartbeats list --json',
+    '<%= config.bin %> heartbeats list -v',
+  ]
   static override flags = {
     verbose: boolean({ char: 'v', description: 'Also print when the jobs of svc.yaml are due next' }),
     config: text('config')({ description: 'The svc.yaml with their schedules (SVC_CONFIG)' }),

@@ -76,10 +76,15 @@ silenced what, and why. svc silence list shows what is silenced, and svc silence
 
 export class SilenceList extends TargetCommand {
   static override summary = 'List what is silenced and acknowledged'
-  static override description = `With --verbose, the next five times of each entry of silences: in svc.yaml follow on standard error, with their
+  static override description =
+    `With --verbose, the next five times of each entry of silences: in svc.yaml follow on standard error, with their
 offset and time zone. Those of a server are in its own svc.yaml.`
   static override answers = { '': lists(async () => (await load()).silences) }
-  static override examples = ['<%= config.bin %> silence list', '<%= config.bin %> silence list --json', '<%= config.bin %> silence list -v']
+  static override examples = [
+    '<%= config.bin %> silence list',
+    '<%= config.bin %> silence list --json',
+    '<%= config.bin %> silence list -v',
+  ]
   static override flags = {
     verbose: boolean({ char: 'v', description: 'Also print when the silences of svc.yaml begin next' }),
     ...connectionFlags,
