@@ -19,9 +19,9 @@ type Probe = {
 }
 
 /** The fields of an object. Another field is one that the program does not know, or that this reader would ignore. */
-function fieldsOf(object: unknown, ...known: readonly string[]): Readonly<Record<string, unknown>> {
+function fieldsOf(object: unknown, ...names: readonly string[]): Readonly<Record<string, unknown>> {
   const fields = object as Readonly<Record<string, unknown>>
-  expect(known).toEqual(expect.arrayContaining(Object.keys(fields)))
+  expect(names).toEqual(expect.arrayContaining(Object.keys(fields)))
   return fields
 }
 const durationOf = (text: unknown): number => {
@@ -30,7 +30,7 @@ const durationOf = (text: unknown): number => {
 }
 const isBelow400 = (status: number): boolean => status >= 200 && status < 400
 
-/** What Traefik 3 sends for `healthCheck` of a service of the file provider. */
+/** The requests that Traefik 3 sends for `healthCheck` of a service of the file provider. */
 function probesOfTraefik(): readonly Probe[] {
   const { http } = parse(block('yaml', 'traefik'))
   const { routers, services } = fieldsOf(http, 'routers', 'services')
@@ -57,7 +57,7 @@ function probesOfTraefik(): readonly Probe[] {
   })
 }
 
-/** What Consul sends for an HTTP check. */
+/** The requests that Consul sends for an HTTP check. */
 function probesOfConsul(): readonly Probe[] {
   const { services } = fieldsOf(JSON.parse(block('json', 'consul')), 'services')
   return (services as readonly object[]).flatMap((service) => {
@@ -78,7 +78,7 @@ function probesOfConsul(): readonly Probe[] {
   })
 }
 
-/** What the kubelet sends for `httpGet`, apart from TLS. */
+/** The requests that the kubelet sends for `httpGet`, apart from TLS. */
 function probesOfKubelet(): readonly Probe[] {
   const probes = fieldsOf(parse(block('yaml', 'kubernetes')), 'livenessProbe', 'readinessProbe')
   return Object.entries(probes).map(([name, probe]) => {
@@ -94,12 +94,12 @@ const readers = { Traefik: probesOfTraefik, Consul: probesOfConsul, Kubernetes: 
 
 /** Which probes succeed at a site. */
 async function verdicts(probes: readonly Probe[], { port }: Site): Promise<Readonly<Record<string, boolean>>> {
-  const asked = probes.map(async ({ name, target, headers, isSuccess }) => {
+  const answers = probes.map(async ({ name, target, headers, isSuccess }) => {
     const lines = Object.entries({ Connection: 'close', ...headers }).map(([key, value]) => `${key}: ${value}\r\n`)
     const { text } = await raw(port, `GET ${target} HTTP/1.1\r\n${lines.join('')}\r\n`)
     return [name, isSuccess(Number(/^HTTP\/1\.1 (\d{3}) /.exec(text)?.[1]))] as const
   })
-  return Object.fromEntries(await Promise.all(asked))
+  return Object.fromEntries(await Promise.all(answers))
 }
 
 const options = { allowedHosts: ['svc.example.com'] }

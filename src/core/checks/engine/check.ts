@@ -67,7 +67,7 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly first?: true
   /** Its results do not describe the connection itself: they carry their own addresses, or none. */
   readonly elsewhere?: true
-  /** The shallowest mode with these settings, when they decide it. Lists show `depth`. */
+  /** The shallowest mode with these settings, when they decide it. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
   /**
    * False leaves the check out on this connection, e.g. a certificate check without TLS. It asks what the server is and
@@ -433,8 +433,8 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     const demanding = demandingSettings(settings)
     const demandedBy = privilege === undefined ? undefined : demanding
     const { provesNoReading } = check
-    const said = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
-    const more = { ...said, depthWith, items, elsewhere }
+    const facts = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
+    const more = { ...facts, depthWith, items, elsewhere }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
         ? { name, depth, doc: about, when, ...more }

@@ -63,7 +63,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       Depth: monitor.depth,
       Checks: plannedChecks(monitor, mode).map((check) => ({
         Name: check.name,
-        Depth: deeper(check.depth, monitor.depth),
+        Depth: deeper(check.depthWith?.(monitor.settings as never) ?? check.depth, monitor.depth),
         Doc: check.doc,
       })),
       Host: monitor.host,

@@ -108,12 +108,12 @@ function casesOf(
   const places = new Map(notRun.map((one) => [nameOf(one), one]))
   const byName = Map.groupBy(results, (result) => {
     // What ended the run, and is none of its checks, stands in the place of the first check that it kept from running.
-    const kept = isBad(result.level)
+    const place = isBad(result.level)
       ? [...places].find(([, { check }]) => !isPlanned(result) || (result.item === undefined && check === result.check))
       : undefined
-    if (!kept) return nameOf(result)
-    places.delete(kept[0])
-    return kept[0]
+    if (!place) return nameOf(result)
+    places.delete(place[0])
+    return place[0]
   })
   const ran = [...byName].map(([name, all]) => ({
     name,
