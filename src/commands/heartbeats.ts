@@ -1,14 +1,27 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { required, requiredArgument } from '../cli/command/flags.ts'
+import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { changeFlags, orNearest, StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { configuration } from '../cli/session/session.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const load = () => import('../cli/heartbeats/lists.ts')
 
 export class HeartbeatsList extends StoreCommand {
   static override summary = 'List the agents that have reported, with their last heartbeat'
+  static override description =
+    `With --verbose, the next five times of each monitor with a schedule: in the svc.yaml of this machine follow on
+standard error, with their offset and time zone.`
   static override answers = { '': lists(async () => (await load()).heartbeats) }
-  static override examples = ['<%= config.bin %> heartbeats list', '<%= config.bin %> heartbeats list --json']
-  static override flags = storeFlags
+  static override examples = [
+    '<%= config.bin %> heartbeats list',
+    '<%= config.bin %> heartbeats list --json',
+    '<%= config.bin %> heartbeats list -v',
+  ]
+  static override flags = {
+    verbose: boolean({ char: 'v', description: 'Also print when the jobs of svc.yaml are due next' }),
+    config: text('config')({ description: 'The svc.yaml with their schedules (SVC_CONFIG)' }),
+    ...storeFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(HeartbeatsList)
@@ -17,6 +30,10 @@ export class HeartbeatsList extends StoreCommand {
       const now = this.io.clock.now()
       const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
       this.printList(heartbeats.render(rows, { store: admin.store }, this.output))
+      if (!flags.verbose) return
+      const config = await configuration(flags, this.io.env, { tolerant: 'entries' })
+      const { heartbeatTimes } = await import('../cli/monitors/next-times.ts')
+      for (const line of heartbeatTimes(config, now.getTime())) this.say(sanitizeLine(line))
     })
   }
 }

@@ -1,11 +1,12 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { argument, connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { argument, boolean, connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { spanFlag } from '../cli/command/instant.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { orUsage, SilenceCommand } from '../cli/silences/silence-command.ts'
 import { Fault } from '../core/base/errors.ts'
 import { count } from '../core/base/format.ts'
+import { sanitizeLine } from '../core/base/sanitize.ts'
 
 const load = () => import('../cli/silences/lists.ts')
 const answers = { '': prints(async () => (await load()).silences) }
@@ -75,15 +76,25 @@ silenced what, and why. svc silence list shows what is silenced, and svc silence
 
 export class SilenceList extends TargetCommand {
   static override summary = 'List what is silenced and acknowledged'
+  static override description =
+    `With --verbose, the next five times of each entry of silences: in svc.yaml follow on standard error, with their
+offset and time zone. Those of a server are in its own svc.yaml.`
   static override answers = { '': lists(async () => (await load()).silences) }
-  static override examples = ['<%= config.bin %> silence list', '<%= config.bin %> silence list --json']
-  static override flags = connectionFlags
+  static override examples = [
+    '<%= config.bin %> silence list',
+    '<%= config.bin %> silence list --json',
+    '<%= config.bin %> silence list -v',
+  ]
+  static override flags = {
+    verbose: boolean({ char: 'v', description: 'Also print when the silences of svc.yaml begin next' }),
+    ...connectionFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(SilenceList)
     await this.inSession(
       flags,
-      async ({ service }, target) => {
+      async ({ service, config }, target) => {
         const { Silences: entries = [], HiddenSilences: hidden } = await service.getSilences({}, localCall(signal))
         const { silenceRow, silences } = await load()
         this.printList(
@@ -95,6 +106,10 @@ export class SilenceList extends TargetCommand {
         )
         if (hidden !== undefined)
           this.say(`Note: ${count(hidden, 'more is', 'more are')} about types that you may not read`)
+        if (!flags.verbose) return
+        if (!config) return this.say('Note: svc monitors validate -v shows the next times on the machine of the server')
+        const { silenceTimes } = await import('../cli/monitors/next-times.ts')
+        for (const line of silenceTimes(config, this.io.clock.now().getTime())) this.say(sanitizeLine(line))
       },
       { readsConfig: true, tolerant: true },
     )

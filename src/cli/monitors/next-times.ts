@@ -7,18 +7,27 @@ const shownTimes = 5
  * The next five times of everything in svc.yaml that follows a cron expression, one line each: `silences: Sql/*: Sun
  * 2026-03-29 03:00 +02:00, …, Europe/Berlin`. Loads croner. `now`: milliseconds since 1970.
  */
-export function nextTimes({ silences = [], drill, types }: Config, now: number): readonly string[] {
-  const lines = silences.map(({ monitors, when, timezone }) =>
+export function nextTimes(config: Config, now: number): readonly string[] {
+  const { drill } = config
+  const ofDrill =
+    drill?.when === undefined ? [] : [lineOf('drill', readCronOnce(drill.when, drill.timezone), drill.timezone, now)]
+  return [...silenceTimes(config, now), ...ofDrill, ...heartbeatTimes(config, now)]
+}
+
+/** Those of `silences:`. */
+export const silenceTimes = ({ silences = [] }: Pick<Config, 'silences'>, now: number): readonly string[] =>
+  silences.map(({ monitors, when, timezone }) =>
     lineOf(`silences: ${monitors.join(', ')}`, readCronOnce(when, timezone), timezone, now),
   )
-  if (drill?.when !== undefined)
-    lines.push(lineOf('drill', readCronOnce(drill.when, drill.timezone), drill.timezone, now))
-  for (const { name, settings } of Object.values(types).flatMap(({ monitors }) => monitors)) {
-    const { schedule, timezone = usualZone } = settings as { readonly schedule?: unknown; readonly timezone?: string }
-    if (typeof schedule === 'string') lines.push(lineOf(name, readCron(schedule, timezone), timezone, now))
-  }
-  return lines
-}
+
+/** Those of the monitors of heartbeats with a `schedule`. */
+export const heartbeatTimes = ({ types }: Pick<Config, 'types'>, now: number): readonly string[] =>
+  Object.values(types)
+    .flatMap(({ monitors }) => monitors)
+    .flatMap(({ name, settings }) => {
+      const { schedule, timezone = usualZone } = settings as { readonly schedule?: unknown; readonly timezone?: string }
+      return typeof schedule === 'string' ? [lineOf(name, readCron(schedule, timezone), timezone, now)] : []
+    })
 
 function lineOf(name: string, cron: ReturnType<typeof readCron>, timezone: string, now: number): string {
   const format = new Intl.DateTimeFormat('en', {

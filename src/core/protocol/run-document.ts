@@ -81,6 +81,18 @@ export function briefMessage({ status, fault, notChecked }: RunResult): string {
   return status === 'warning' ? 'see the server' : 'ok'
 }
 
+/** A check of the plan without a result. In the `brief` view it has only the check. */
+export const RunNotRun = dto('RunNotRun', {
+  check: required(text),
+  /** Which of several items, where svc.yaml names them. */
+  subject: text,
+  /** Where several addresses are checked: the one at which it did not run. */
+  address: text,
+  /** `not run: connect failed`, or that it has nothing to report here. */
+  message: text,
+})
+export type RunNotRun = Infer<typeof RunNotRun>
+
 export const RunMonitor = dto('RunMonitor', {
   /** Kind and name, e.g. `postgres orders`. Absent in the `brief` view. */
   name: text,
@@ -98,6 +110,8 @@ export const RunMonitor = dto('RunMonitor', {
   /** More than 1 after retries; 0 when it was not run. */
   attempts: integer,
   results: required(list(RunResult)),
+  /** The checks that a run in this mode may include, and that have no result. Absent: none. */
+  notRun: list(RunNotRun),
 })
 export type RunMonitor = Infer<typeof RunMonitor>
 

@@ -17,7 +17,7 @@ import { type Content, evaluateAssertions } from './content.ts'
 import { type Conversation, listen } from './conversation.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
-import { measureFields } from './measure.ts'
+import { measureFields, measuresIn } from './measure.ts'
 import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { readXml, xmlEnd } from './xml.ts'
 
@@ -209,7 +209,11 @@ const document = check({
   depth: 'Basic',
   results: {
     xml: { doc: 'The XML values of the answer are as expected', when: ['xml'] },
-    measure: { doc: 'The figures, dates and counts of the answer are within their thresholds', when: ['measure'] },
+    measure: {
+      doc: 'The figures, dates and counts of the answer are within their thresholds',
+      when: ['measure'],
+      items: measuresIn,
+    },
   },
   settings: documentSettings,
   applies: ({ answer }) => answer?.isDocument === true && answer.ended === 'met',

@@ -49,6 +49,10 @@ export const measureFields = {
 } as const satisfies SettingsSpec
 export type Measure = Values<typeof measureFields>
 
+/** The items of the results of measures. */
+export const measuresIn = ({ measure = [] }: { readonly measure?: readonly Measure[] | undefined }) =>
+  measure.map(({ name }) => name)
+
 const judged = ['needs', 'count', 'least', 'atMost', 'atLeast', 'age', 'left'] as const
 /** The conditions that fail without an item. The others are met by an empty list. */
 const demanding = ['least', 'atMost', 'atLeast', 'left'] as const

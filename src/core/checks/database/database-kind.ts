@@ -32,6 +32,7 @@ import {
   askQuery,
   dueQueries,
   evaluateAsked,
+  itemOf,
   type QueryAnswer,
   queriesProblem,
   queriesSetting,
@@ -173,6 +174,8 @@ const queriesCheck = (account: AccountQuestion) =>
     settings: { queries: queriesSetting },
     when: ['queries'],
     emptyWhere: 'all queries have `depth: Advanced`, in a Standard run',
+    // A warning about the account has no query.
+    items: ({ queries }, mode) => [undefined, ...dueQueries(queries, mode).map(itemOf)],
     async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | QueryAnswer> {
       const due = dueQueries(queries, context.mode)
       if (due.length === 0) return

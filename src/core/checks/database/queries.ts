@@ -178,10 +178,13 @@ const check = 'queries' as const
 /** Milliseconds that a date may be ahead of our clock. A larger difference means another time zone. */
 const aheadMs = 60_000
 
+/** The item of the results of a query. */
+export const itemOf = ({ name }: Query): string => sanitize(name, 64)
+
 /** Evaluates one query. Each statement about the column is a separate result. */
 export function evaluateAsked(answer: QueryAnswer): readonly Result<'queries'>[] {
   const { query } = answer
-  const name = sanitize(query.name, 64)
+  const name = itemOf(query)
   const results = 'column' in answer ? evaluateColumn(answer.column, answer.at, query) : [failed(answer)]
   return results.map((result) => ({
     ...result,

@@ -355,8 +355,8 @@ export function reachable(
 export function evaluateUnreached(observation: Unreached): Result {
   const { check, address, cause, afterMs, status } = observation
   const shortage = shortageOf(cause)
-  if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
+  if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address, isLast: true })
   const { fault, refusal, ...text } = classify(cause, address, afterMs)
   const base = { check, ...text, address, isUnreached: true } as const
-  return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal }
+  return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal, isLast: true }
 }

@@ -1,10 +1,11 @@
 import { filesWithin, SilentShareError } from '../../base/files/index.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import { rehearsalMember } from '../../protocol/index.ts'
+import { type ExecutionMode, rehearsalMember } from '../../protocol/index.ts'
 import { type MissingDriverError, missingDriver } from '../drivers/index.ts'
+import { plannedChecks } from './check.ts'
 import { applyHoldDuration, fingerprint } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
-import type { EngineContext, MonitorReport, PlannedMonitor, RunClock, RunOptions } from './monitor.ts'
+import type { EngineContext, MonitorReport, PlannedMonitor, PlannedResult, RunClock, RunOptions } from './monitor.ts'
 import { neverBegun, observeOnce, ownTime, toleranceMs, waitText } from './observe.ts'
 import { asDrill, isSignInRefusal, notChecked, type Result, reallyFailed, writeMonitorOfType } from './result.ts'
 import type { Blocked } from './sign-ins.ts'
@@ -13,9 +14,27 @@ import type { Blocked } from './sign-ins.ts'
 export const nameFor = ({ type: reader }: PlannedMonitor, { type, name }: PlannedMonitor): string =>
   type === undefined || type === reader ? name : writeMonitorOfType({ type, name })
 
+/** A schedule runs the same monitors again and again. */
+const plans = new WeakMap<PlannedMonitor, Map<ExecutionMode, readonly PlannedResult[]>>()
+
+function plannedIn(monitor: PlannedMonitor, mode: ExecutionMode): readonly PlannedResult[] {
+  const byMode = plans.get(monitor) ?? new Map<ExecutionMode, readonly PlannedResult[]>()
+  plans.set(monitor, byMode)
+  const existing = byMode.get(mode)
+  if (existing) return existing
+  const made = plannedChecks(monitor, mode).map(({ name, elsewhere, items }) => ({
+    name,
+    elsewhere,
+    items: items?.(monitor.settings as never, mode) ?? [],
+  }))
+  byMode.set(mode, made)
+  return made
+}
+
 /** The report of a monitor with these results. */
 export function reportOf(
   monitor: PlannedMonitor,
+  mode: ExecutionMode,
   results: readonly Result[],
   durationMs: number,
   attemptCount: number,
@@ -30,6 +49,7 @@ export function reportOf(
     host: monitor.host,
     checks: monitor.kind.checks,
     results: marked,
+    ...(monitor.drill ? {} : { planned: plannedIn(monitor, mode) }),
     durationMs,
     attempts: attemptCount,
     ownPart: monitor.ownPart,
@@ -50,7 +70,7 @@ export async function attempts(
 ): Promise<MonitorReport> {
   const { signal } = run
   const withoutDriver = monitor.kind.driver && missingDriver(monitor.kind.driver)
-  if (withoutDriver) return reportOf(monitor, [notCheckedWithout(monitor, withoutDriver)], 0, 0)
+  if (withoutDriver) return reportOf(monitor, options.mode, [notCheckedWithout(monitor, withoutDriver)], 0, 0)
   const started = context.now()
   const late = started - run.began
   const waits = late > toleranceMs && parents.length > 0 ? [waitText(late, namesFor(monitor, parents))] : []
@@ -59,10 +79,11 @@ export async function attempts(
     signIn = await beginSignIn(monitor, context, options, run)
   } catch (error) {
     if (error instanceof SilentShareError)
-      return reportOf(monitor, [silentShare(monitor, error)], context.now() - started, 1)
+      return reportOf(monitor, options.mode, [silentShare(monitor, error)], context.now() - started, 1)
     if (!(error instanceof NoSlot)) throw error
     return reportOf(
       monitor,
+      options.mode,
       [neverBegun(options, run, [...waits, waitText(context.now() - started, error.message)])],
       0,
       0,
@@ -70,7 +91,7 @@ export async function attempts(
   }
   try {
     const refusal = await signIn?.refusal()
-    if (refusal) return reportOf(monitor, [refusal], 0, 0)
+    if (refusal) return reportOf(monitor, options.mode, [refusal], 0, 0)
     const waited = context.now() - started
     if (signIn?.waitedFor !== undefined && waited > toleranceMs) waits.push(waitText(waited, signIn.waitedFor))
     let results: readonly Result[] = []
@@ -103,7 +124,7 @@ export async function attempts(
         : await applyHoldDuration(results, { forMs: monitor.forMs, mode: options.mode }, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
     const complete = withLeftOut(await advised(reported, monitor, context, options), monitor)
-    return { ...reportOf(monitor, complete, tookMs, attempt), observed }
+    return { ...reportOf(monitor, options.mode, complete, tookMs, attempt), observed }
   } finally {
     signIn?.end()
   }
@@ -135,7 +156,7 @@ async function advised(
 }
 
 const notCheckedWithout = ({ kind }: PlannedMonitor, { message, details }: MissingDriverError): Result =>
-  notChecked(kind.checks[0]?.name ?? 'probe', 'missing driver', message, { details })
+  notChecked(kind.checks[0]?.name ?? 'probe', 'missing driver', message, { details, isLast: true })
 
 /** The monitor did not begin: its secret lies on a share that does not answer. */
 const silentShare = ({ kind }: PlannedMonitor, { fault, message, details }: SilentShareError): Result => ({
@@ -144,6 +165,7 @@ const silentShare = ({ kind }: PlannedMonitor, { fault, message, details }: Sile
   fault,
   message,
   details,
+  isLast: true,
 })
 
 /** The sign-in of one monitor in one run. */

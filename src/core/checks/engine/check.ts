@@ -11,7 +11,8 @@ import {
   type KindFacts,
   runsChecksOf,
 } from './kind.ts'
-import { asFailure, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
+import type { PlannedMonitor } from './monitor.ts'
+import { asFailure, asLast, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
 type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
@@ -19,7 +20,9 @@ type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}
 export type ResultsOf<Name extends string> = Result<NameOf<Name>> | readonly Result<NameOf<Name>>[]
 
 /** The fact that a result proves. `when` lists the conditions of a result that differ from those of its check. */
-export type ResultDoc<Key extends string = string> = string | { readonly doc: string; readonly when: readonly Key[] }
+export type ResultDoc<Key extends string = string> =
+  | string
+  | { readonly doc: string; readonly when: readonly Key[]; readonly items?: DeclaredResult['items'] }
 
 /** An observation and the address where it was made. */
 export type Located<Observation> = { readonly address: string; readonly observation: Observation }
@@ -39,6 +42,8 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
    * In any other case, a check without a result is reported as not checked.
    */
   readonly emptyWhere?: string
+  /** The items of which each has a result, where the settings name them; undefined for a result without an item. */
+  readonly items?: (settings: Values<NoInfer<Spec>>, mode: ExecutionMode) => readonly (string | undefined)[]
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
   /** Without its privilege, the check is left out instead of not checked, unless svc.yaml gives one of its settings. */
@@ -62,7 +67,7 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly first?: true
   /** Its results do not describe the connection itself: they carry their own addresses, or none. */
   readonly elsewhere?: true
-  /** The shallowest mode with these settings, when they decide it. Lists show `depth`. */
+  /** The shallowest mode with these settings, when they decide it. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
   /**
    * False leaves the check out on this connection, e.g. a certificate check without TLS. It asks what the server is and
@@ -113,6 +118,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = Pick<
 > & {
   readonly settings: Spec
   readonly depthWith?: (settings: never) => ExecutionMode
+  readonly items?: (settings: never, mode: ExecutionMode) => readonly (string | undefined)[]
   readonly applies?: (connection: Connection, settings: never) => boolean
   readonly observe: (
     connection: Connection,
@@ -316,13 +322,10 @@ export async function* runChecks<Connection>(
           const results = evaluate(check, observation)
           if (results.length > 0) silent.delete(check)
           for (const result of results) observed.add(result.check)
-          closed ||=
-            check.gate === true &&
-            results.some(
-              ({ status, fault, notChecked: why }) =>
-                status === 'failed' && fault !== 'threshold' && why !== 'permission',
-            )
-          yield results
+          const closes = ({ status, fault, notChecked: why }: Result): boolean =>
+            check.gate === true && status === 'failed' && fault !== 'threshold' && why !== 'permission'
+          closed ||= results.some(closes)
+          yield results.map((result) => (closes(result) ? asLast(result) : result))
         }
       }
       // A gate that fails in the same observation already says why there is nothing to evaluate.
@@ -338,8 +341,8 @@ export async function* runChecks<Connection>(
         yield [withPrevented(lost, expected, observed)]
         return
       }
-      yield unobserved(error)
       closed = due.some(({ gate }) => gate)
+      yield closed ? unobserved(error).map(asLast) : unobserved(error)
     }
     if (closed) return
   }
@@ -355,7 +358,7 @@ const isDenial = (error: unknown): boolean => causeOf(error) instanceof MissingP
 
 /** The failure of a broken connection, with the checks that it prevented. Never only a warning: nothing else ran. */
 function withPrevented(lost: Result, expected: readonly string[], observed: ReadonlySet<string>): Result {
-  const result = asFailure(lost)
+  const result = asLast(asFailure(lost))
   const names = new Set(expected.filter((name) => name !== lost.check && !observed.has(name)))
   if (names.size === 0) return result
   const why = `not checked, because the connection ended: ${[...names].join(', ')}`
@@ -424,16 +427,18 @@ const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
   const all = checks.flatMap((check): readonly DeclaredResult[] => {
-    const { depth, results, when, emptyWhere, privilege, provesNoReading, gate, settings, observe } = check
+    const { depth, depthWith, items, elsewhere, results, when, emptyWhere, privilege, gate, settings, observe } = check
     const canBeLeftOut: true | undefined = depth === 'Basic' || gate ? undefined : true
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const demanding = demandingSettings(settings)
     const demandedBy = privilege === undefined ? undefined : demanding
-    const more = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
+    const { provesNoReading } = check
+    const facts = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
+    const more = { ...facts, depthWith, items, elsewhere }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
         ? { name, depth, doc: about, when, ...more }
-        : { name, depth, doc: about.doc, when: about.when, ...more },
+        : { name, depth, doc: about.doc, when: about.when, ...more, items: about.items ?? items },
     )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)
@@ -446,10 +451,26 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     )
     const same = listed[place]
     if (!same) listed.push(one)
-    else listed[place] = { ...same, when: same.when && one.when && [...new Set([...same.when, ...one.when])] }
+    else {
+      const when = same.when && one.when && [...new Set([...same.when, ...one.when])]
+      const items: DeclaredResult['items'] = (...args) => [same, one].flatMap((each) => each.items?.(...args) ?? [])
+      listed[place] = { ...same, when, items: same.items || one.items ? items : undefined }
+    }
   }
   return listed
 }
+
+/** The results that a run of a monitor in a mode may have, as far as its settings tell. */
+export const plannedChecks = (
+  { kind, settings, without }: Pick<PlannedMonitor, 'kind' | 'settings' | 'without'>,
+  mode: ExecutionMode,
+): readonly DeclaredResult[] =>
+  kind.checks.filter(
+    ({ name, depth, depthWith, when }) =>
+      includes(mode, depthWith?.(settings as never) ?? depth) &&
+      isEnabled(when, settings as object) &&
+      !isNameIn(without, name),
+  )
 
 /** The latency setting that all kinds share, in milliseconds. `usual` is the default; `doc` says what is timed. */
 export const latencySetting = <const Usual extends Threshold>(usual: Usual, doc: string) =>

@@ -31,6 +31,12 @@ export type DeclaredResult = {
   readonly demandedBy?: readonly string[] | undefined
   /** It shows that the server answers or accepts the sign-in, and not that the account can read anything. */
   readonly provesNoReading?: true | undefined
+  /** The shallowest mode with these settings, when they decide it. */
+  readonly depthWith?: ((settings: never) => ExecutionMode) | undefined
+  /** The items of which each has a result, where the settings name them. */
+  readonly items?: ((settings: never, mode: ExecutionMode) => readonly (string | undefined)[]) | undefined
+  /** It does not describe the connection itself: several addresses of a name have one result. */
+  readonly elsewhere?: true | undefined
   /** `without` may leave it out: it proves neither the connection nor the sign-in. */
   readonly canBeLeftOut?: true | undefined
 }

@@ -55,6 +55,11 @@ export type PlannedMonitor = {
   readonly drill?: true | undefined
 }
 
+/** A result that a run of a monitor may have. `items`: those that the settings name; undefined is one without an item. */
+export type PlannedResult = Pick<DeclaredResult, 'name' | 'elsewhere'> & {
+  readonly items: readonly (string | undefined)[]
+}
+
 export type MonitorReport = {
   readonly name: string
   readonly kind: string
@@ -65,6 +70,8 @@ export type MonitorReport = {
   /** The results that its kind declares. */
   readonly checks: readonly DeclaredResult[]
   readonly results: readonly Result[]
+  /** The results that its run may have. Absent in a rehearsal. */
+  readonly planned?: readonly PlannedResult[] | undefined
   readonly durationMs: number
   readonly attempts: number
   /**

@@ -19,7 +19,7 @@ import {
   runChecks,
 } from './check.ts'
 import { type CheckContext, contextWith, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
-import { isSignInRefusal, type Result } from './result.ts'
+import { asLast, isSignInRefusal, type Result } from './result.ts'
 import { oneOfSamples, samplesProblem, samplesResult, samplesSetting, takeSamples } from './samples.ts'
 
 /** The choice for the mode of a run. It counts as depending on the depths from which on another choice applies. */
@@ -214,9 +214,10 @@ export function networkKind<
         const ofFirst: Result[] = [...opened]
         try {
           at.commit()
-          yield opened
           // The failed result already explains why nothing further runs.
-          if (!connection.usable && opened.some(({ status }) => status === 'failed')) return
+          const isOver = !connection.usable && opened.some(({ status }) => status === 'failed')
+          yield isOver ? opened.map((one) => (one.status === 'failed' ? asLast(one) : one)) : opened
+          if (isOver) return
           const running = {
             connection,
             usable: () => connection.usable,

@@ -66,7 +66,7 @@ export async function observeOnce(
   const askedAt = context.now()
   const unusable = mistakeIn(monitor)
   if (unusable !== undefined) {
-    const result: Result = { check: 'settings', status: 'failed', fault: 'data', message: unusable }
+    const result: Result = { ...notChecked('settings', 'configuration', unusable), message: unusable }
     return { results: [result], beganAt: askedAt, endedAt: askedAt, tookMs: 0 }
   }
   const { observations } = context.limits
@@ -219,8 +219,8 @@ function observe(
   const failedStep = (error: unknown): Result => {
     const { check, address, since } = progress.step
     const shortage = shortageOf(error)
-    if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
-    return { check, status: 'failed', ...classify(error, address, context.now() - since), address }
+    if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address, isLast: true })
+    return { check, status: 'failed', ...classify(error, address, context.now() - since), address, isLast: true }
   }
   /** A timeout at the end of a time that was cut short proves nothing about the server. */
   const judged = (result: Result, { started, time }: SlotTime, reason: ReturnType<typeof reasonOf>): Result => {

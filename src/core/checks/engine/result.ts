@@ -102,6 +102,8 @@ export type Result<Name extends string = string> = {
   readonly isUnreached?: true | undefined
   /** A threshold that every run of the time of `for` has exceeded. */
   readonly isHeld?: true | undefined
+  /** Nothing else of the monitor ran after it, at its address. */
+  readonly isLast?: true | undefined
   /** It repeats the refusal of an earlier sign-in, and observed nothing. */
   readonly remembered?: true | undefined
   /** With the fault `auth`: the server refused an account that this run created and no later run uses. */
@@ -253,6 +255,9 @@ export function atLeast<const Name extends string>(figure: Measured<Name>): Resu
     limit !== undefined && m.value < limit ? 'failed' : warn !== undefined && m.value < warn ? 'warning' : 'ok'
   return measured(m, 'atLeast', status)
 }
+
+/** The same result, after which nothing else of the monitor ran at its address. */
+export const asLast = <Name extends string>(result: Result<Name>): Result<Name> => ({ ...result, isLast: true })
 
 /** The same results, each with its subject: hold durations are tracked per subject. */
 export const about = <Name extends string>(

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { lazy } from '../../base/lazy.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
+import type { ExecutionMode } from '../../protocol/index.ts'
 import { attempts, nameFor, reportOf } from './attempts.ts'
 import { fingerprint, includes } from './kind.ts'
 import { deadlineSignal, Observations, Slots } from './limits.ts'
@@ -78,7 +79,7 @@ export async function runMonitors(
       const down = new Set(ended.filter(isOutOfReach).map(({ parent }) => parent))
       const missing = groups.map(({ members }) => members.filter((member) => down.has(member)))
       const failed = missing.find((members, at) => lacks(groups[at], members.length))
-      if (failed) return notRun(monitor, failed)
+      if (failed) return notRun(monitor, options.mode, failed)
       return naming(await attempts(monitor, context, options, run, parents), elsewhereIn(monitor, parents))
     })
     const ended = made.finally(() => pending.delete(monitor))
@@ -214,7 +215,7 @@ const naming = (report: MonitorReport, elsewhere: readonly NamedElsewhere[]): Mo
       }
 
 /** The report of a monitor that does not run because of these. The first of them is its cause. */
-function notRun(monitor: PlannedMonitor, causes: readonly PlannedMonitor[]): MonitorReport {
+function notRun(monitor: PlannedMonitor, mode: ExecutionMode, causes: readonly PlannedMonitor[]): MonitorReport {
   const names = causes.map((cause) => nameFor(monitor, cause))
   const result: Result = {
     check: notRunCheck,
@@ -223,5 +224,5 @@ function notRun(monitor: PlannedMonitor, causes: readonly PlannedMonitor[]): Mon
     cause: names[0],
     message: `not run: ${names.join(' and ')} failed`,
   }
-  return naming(reportOf(monitor, [result], 0, 0), elsewhereIn(monitor, causes))
+  return naming(reportOf(monitor, mode, [result], 0, 0), elsewhereIn(monitor, causes))
 }

@@ -14,6 +14,7 @@ import {
   type DeclaredResult,
   includes,
   type PlannedMonitor,
+  plannedChecks,
   writeMonitorOfType,
 } from '../engine/index.ts'
 import { loadProfile, type Parameter, profileNames } from '../profiles/index.ts'
@@ -60,24 +61,16 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
       MonitorName: monitor.name,
       Kind: monitor.kind.name,
       Depth: monitor.depth,
-      Checks: monitor.kind.checks
-        .filter(
-          (check) =>
-            includes(mode, check.depth) &&
-            !monitor.without?.includes(check.name) &&
-            isEnabled(check, monitor.settings as Settings),
-        )
-        .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
+      Checks: plannedChecks(monitor, mode).map((check) => ({
+        Name: check.name,
+        Depth: deeper(check.depthWith?.(monitor.settings as never) ?? check.depth, monitor.depth),
+        Doc: check.doc,
+      })),
       Host: monitor.host,
       DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor, monitor.type),
       Tags: monitor.tags,
     }))
 }
-
-type Settings = Readonly<Record<string, unknown>>
-
-const isEnabled = ({ when }: DeclaredResult, settings: Settings): boolean =>
-  when === undefined || when.some((name) => settings[name] !== undefined && settings[name] !== false)
 
 export type SettingRow = {
   /** `header.name` is in a group, `headers[].name` is in each group of a list. */

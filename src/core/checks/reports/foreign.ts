@@ -58,7 +58,7 @@ function readMonitor(summary: MonitorSummary): MonitorReading {
   const results = withFurther(name, summary, read, failing, further)
   const level = summary.Status === 'Failure' ? 'fail' : worst(results.map((result) => result.level))
   const unknown = { kind: undefined, scope: undefined, depth: undefined, duration: undefined }
-  return { ...unknown, name, host: false, level, results }
+  return { ...unknown, name, host: false, level, results, notRun: [] }
 }
 
 /** A monitor's ErrorMessages without those that only repeat its results. */

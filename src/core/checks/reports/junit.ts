@@ -18,8 +18,8 @@ const xmlText = (text: string): string => text.replace(/[&<>"]/g, (char) => enti
 const xml = (text: string): string => xmlText(text).replace(/[\t\n]/g, (char) => `&#${char.charCodeAt(0)};`)
 
 /**
- * JUnit XML as Jenkins, GitLab and Azure read it: one test suite per monitor, one test case per result. What was not
- * checked is skipped.
+ * JUnit XML as Jenkins, GitLab and Azure read it: one test suite for each monitor, one test case for each check and item.
+ * What was not checked is skipped.
  */
 export default {
   name: 'junit',
@@ -73,14 +73,12 @@ function suites(reading: EntryReading): readonly Suite[] {
     ...base,
     name: `${place}: ${monitor.name}`,
     seconds: secondsOf(monitor.duration),
-    cases: withNames(monitor).map(({ result, name }, at) => ({
+    cases: casesOf(monitor, hasFailure).map((one, at) => ({
+      ...one,
       // Readers treat the part before the last dot as a package.
       classname: `${place}.${monitor.name.replaceAll('.', '_')}`,
-      name,
       // Readers add up the test cases, but the checks of a monitor share its time: the first one carries it.
       seconds: at === 0 ? secondsOf(monitor.duration) : undefined,
-      problem: problemOf(result, hasFailure),
-      output: [result.level === 'warn' ? `warning: ${result.message}` : result.message, ...result.details],
     })),
   }))
   // A foreign server may report a failure that none of its results explains.
@@ -91,19 +89,62 @@ function suites(reading: EntryReading): readonly Suite[] {
   return [{ ...base, name: place, seconds, cases: [whole] }, ...ofMonitors]
 }
 
+type Outcome = Pick<Case, 'problem' | 'output'>
+
+const severest = ['failure', 'error', 'skipped', undefined] as const
+
 /**
- * The results with a name that no other of the monitor has: readers take a second test case of one name for a repetition
- * of the first, and drop its failure.
+ * One test case for each check and item: readers take a second one of the same name for a repetition of the first, and
+ * drop its failure. The checks of the plan without a result are skipped, so that a failure changes no names.
  */
-function withNames({ name: monitor, results: all }: MonitorReading): readonly { result: Reading; name: string }[] {
-  const taken = new Set<string>()
-  return all.map((result) => {
-    const plain = figureName({ ...result, monitor: '' }) || monitor
-    let name = plain
-    for (let n = 2; taken.has(name); n += 1) name = `${plain} ${n}`
-    taken.add(name)
-    return { result, name }
+function casesOf(
+  { name: monitor, depth, results, notRun }: MonitorReading,
+  hasFailure: boolean,
+): readonly Omit<Case, 'classname' | 'seconds'>[] {
+  const nameOf = (one: Pick<Reading, 'check' | 'item'>): string => figureName({ ...one, monitor: '' }) || monitor
+  // The brief view has no depths.
+  const isPlanned = (result: Reading): boolean =>
+    result.depth !== undefined || (depth === undefined && result.check !== 'not run')
+  const places = new Map(notRun.map((one) => [nameOf(one), one]))
+  const byName = Map.groupBy(results, (result) => {
+    // What ended the run, and is none of its checks, stands in the place of the first check that it kept from running.
+    const place = isBad(result.level)
+      ? [...places].find(([, { check }]) => !isPlanned(result) || (result.item === undefined && check === result.check))
+      : undefined
+    if (!place) return nameOf(result)
+    places.delete(place[0])
+    return place[0]
   })
+  const ran = [...byName].map(([name, all]) => ({
+    name,
+    ...merged(all.map((one) => outcomeOf(one, name, hasFailure))),
+  }))
+  const others = [...places].filter(([name]) => !byName.has(name))
+  return [
+    ...ran,
+    ...others.map(([name, { message }]) => ({
+      name,
+      problem: { kind: 'skipped', type: 'not run', message, more: [] } as const,
+      output: [],
+    })),
+  ]
+}
+
+function outcomeOf(result: Reading, name: string, hasFailure: boolean): Outcome {
+  const { level, check, details } = result
+  const isNamed = name.startsWith(check) || result.message.startsWith(check)
+  const message = isNamed ? result.message : `${check}: ${result.message}`
+  const output = [level === 'warn' ? `warning: ${message}` : message, ...details]
+  return { output, problem: problemOf({ ...result, message }, hasFailure) }
+}
+
+/** The worst of some outcomes, with the texts of all. */
+function merged(all: readonly Outcome[]): Outcome {
+  const rank = ({ problem }: Outcome): number => severest.indexOf(problem?.kind)
+  const [first = { problem: undefined, output: [] }, ...others] = all.toSorted((a, b) => rank(a) - rank(b))
+  const rest = others.flatMap(({ output }) => output)
+  const { problem } = first
+  return { problem: problem && { ...problem, more: [...problem.more, ...rest] }, output: [...first.output, ...rest] }
 }
 
 const isRed = ({ problem }: Case): boolean => problem?.kind === 'failure' || problem?.kind === 'error'

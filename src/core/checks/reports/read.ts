@@ -107,7 +107,8 @@ export function readRun(run: RunDocument): Answered {
 /** Once for each monitor of a document: pages and scrapes read the same documents again and again. */
 export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading => {
   const name = sanitizeLine(monitor.name ?? monitor.kind)
-  const itemOf = itemsOf(monitor.results)
+  const { notRun = [] } = monitor
+  const itemOf = itemsOf([...monitor.results, ...notRun])
   const results = monitor.results.map((result) => readResult(name, result, itemOf(result)))
   return {
     name,
@@ -118,18 +119,24 @@ export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading =
     level: levelOf(monitor.status, results),
     duration: figure(monitor.durationMs),
     results,
+    notRun: notRun.map((one) => ({
+      monitor: name,
+      check: sanitizeLine(one.check),
+      item: itemOf(one),
+      message: sanitizeLine(one.message ?? 'no result'),
+    })),
   }
 })
 
-/**
- * The item of each result: its subject, plus its address when several results of the check share a subject, or none.
- */
-function itemsOf(results: readonly RunResult[]): (result: RunResult) => string | undefined {
-  const keyOf = ({ check, subject }: RunResult): string => JSON.stringify([check, subject])
-  const alike = new Map<string, number>()
-  for (const result of results) alike.set(keyOf(result), (alike.get(keyOf(result)) ?? 0) + 1)
+type Itemized = Pick<RunResult, 'check' | 'subject' | 'address'>
+
+/** The item of each result: its subject, plus its address when the check has results of several addresses for it. */
+function itemsOf(results: readonly Itemized[]): (result: Itemized) => string | undefined {
+  const keyOf = ({ check, subject }: Itemized): string => JSON.stringify([check, subject])
+  const alike = Map.groupBy(results, keyOf)
   return (result) => {
-    const address = (alike.get(keyOf(result)) ?? 0) > 1 ? result.address : undefined
+    const places = new Set(alike.get(keyOf(result))?.map(({ address }) => address))
+    const address = places.size > 1 ? result.address : undefined
     const item = sanitizeLine([result.subject, address].filter(Boolean).join(' '))
     return item === '' ? undefined : item
   }

@@ -161,6 +161,9 @@ export function withoutNoise<One extends Omit<Measured, 'unit'>>(figure: One): O
     : figure
 }
 
+/** A check of the plan without a result. */
+export type NotRunReading = Pick<Reading, 'monitor' | 'check' | 'item' | 'message'>
+
 export type MonitorReading = {
   readonly name: string
   /** Undefined when the server does not send it. */
@@ -174,6 +177,8 @@ export type MonitorReading = {
   /** Milliseconds. */
   readonly duration: number | undefined
   readonly results: readonly Reading[]
+  /** Empty where the server does not send it. */
+  readonly notRun: readonly NotRunReading[]
 }
 
 /** The parts of a run that readers need, from svc or from a foreign server. */
@@ -277,7 +282,7 @@ export const bySeverity = (a: Graded, b: Graded): number => worstFirst.indexOf(a
 export const results = (entry: EntryReading): readonly Reading[] => entry.monitors.flatMap((monitor) => monitor.results)
 
 /** The unique name of a result: monitor, check and, unless the check contains it, the item. */
-export const figureName = ({ monitor, check, item }: Reading): string =>
+export const figureName = ({ monitor, check, item }: Pick<Reading, 'monitor' | 'check' | 'item'>): string =>
   [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
 /** Did not run because of something else: a consequence, not a cause. */

@@ -11,6 +11,7 @@ import {
   markText,
   type RunDocument,
   type RunMonitor,
+  type RunNotRun,
   type RunResult,
   type RunServerState,
   type RunSilence,
@@ -114,7 +115,9 @@ function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
   const status = worstStatus(results)
   const tagged = tags === undefined ? {} : { tags }
-  return { name, kind, scope: runsOn, status, depth, host, ...tagged, durationMs, attempts, results }
+  const left = notRunIn(report)
+  const notRun = left.length === 0 ? {} : { notRun: left }
+  return { name, kind, scope: runsOn, status, depth, host, ...tagged, durationMs, attempts, results, ...notRun }
 }
 
 /** Once for each report, which several runs may share. */
@@ -146,10 +149,10 @@ export const depthOfCheck = (
 
 function cutTo(mode: ExecutionMode, report: MonitorReport): MonitorReport | undefined {
   const order = ExecutionMode.values
-  const results = report.results.filter(
-    ({ check }) => order.indexOf(depthOfCheck(check, report)) <= order.indexOf(mode),
-  )
-  return results.length === 0 ? undefined : { ...report, results }
+  const isDue = (check: string): boolean => order.indexOf(depthOfCheck(check, report)) <= order.indexOf(mode)
+  const results = report.results.filter(({ check }) => isDue(check))
+  const planned = report.planned?.filter(({ name }) => isDue(name))
+  return results.length === 0 ? undefined : { ...report, results, planned }
 }
 
 /**
@@ -183,7 +186,42 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
   }
 }
 
-type CheckFamily = { readonly name: string; readonly depth: ExecutionMode; readonly member: string | undefined }
+/** The checks of the plan that have no result, at each address where several were checked. */
+function notRunIn({ planned = [], results, checks }: MonitorReport): readonly RunNotRun[] {
+  const addressesOf = (some: readonly Result[]) => new Set(some.flatMap(({ address }) => address ?? []))
+  const declared = Map.groupBy(results, ({ check }) => familyOf(check, checks)?.declared)
+  const ends = results.filter(
+    ({ isLast, check, status }) => isLast || (hasFailed({ status }) && !familyOf(check, checks)),
+  )
+  const addresses = addressesOf(results.filter(({ isUnreached, status }) => !isUnreached || hasFailed({ status })))
+  const each = planned.flatMap(({ name, elsewhere, items }) => {
+    const all = declared.get(name) ?? []
+    if (items.length === 0) return [{ name, elsewhere, item: undefined, own: all }]
+    return items.map((item) => ({ name, elsewhere, item, own: all.filter(({ subject }) => subject === item) }))
+  })
+  return each.flatMap(({ name, elsewhere, item, own }) => {
+    const there = addressesOf(own)
+    const isWhole = elsewhere || addresses.size < 2 || (own.length > 0 && there.size === 0)
+    const missing = isWhole ? (own.length > 0 ? [] : [undefined]) : [...addresses].filter((one) => !there.has(one))
+    return missing.map((address) => {
+      const end = ends.find((one) => address === undefined || one.address === undefined || one.address === address)
+      return { check: name, subject: item, address, message: whyNotRun(end) }
+    })
+  })
+}
+
+function whyNotRun(end: Result | undefined): string {
+  if (end === undefined) return 'nothing to report here'
+  if (end.message.startsWith('not run: ')) return end.message
+  return `not run: ${end.check} ${hasVerdict(end) ? 'failed' : 'was not checked'}`
+}
+
+type CheckFamily = {
+  readonly declared: string
+  readonly name: string
+  readonly depth: ExecutionMode
+  readonly member: string | undefined
+}
 
 /**
  * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
@@ -194,12 +232,17 @@ export function familyOf(
   declared: readonly Pick<DeclaredResult, 'name' | 'depth'>[],
 ): CheckFamily | undefined {
   for (const { name, depth } of declared) {
-    if (name === check) return { name, depth, member: undefined }
+    if (name === check) return { declared: name, name, depth, member: undefined }
     const from = name.indexOf('<')
     if (from < 0) continue
     const [before, after] = [name.slice(0, from), name.slice(name.indexOf('>', from) + 1)]
     if (!check.startsWith(before) || !check.endsWith(after)) continue
-    return { name: before + after, depth, member: check.slice(before.length, check.length - after.length) }
+    return {
+      declared: name,
+      name: before + after,
+      depth,
+      member: check.slice(before.length, check.length - after.length),
+    }
   }
   return undefined
 }
@@ -216,7 +259,7 @@ export const slugOf = (check: string): string =>
     .replace(/^_|_$/g, '') || 'check'
 
 const brief = oncePerObject(
-  ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
+  ({ kind, scope, status, results, notRun }: RunMonitor): RunMonitor => ({
     kind,
     scope,
     status,
@@ -227,6 +270,7 @@ const brief = oncePerObject(
       fault,
       notChecked,
     })),
+    ...(notRun && { notRun: notRun.map(({ check }) => ({ check })) }),
   }),
 )
 
@@ -424,7 +468,9 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
       const results = monitor.results.filter((_, index) => checks.includes(index))
       // A failure that no check explains is the monitor's own and remains.
       const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
-      return { ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }
+      const left = monitor.notRun?.filter(({ check }) => results.some((result) => result.check === check)) ?? []
+      const notRun = left.length === 0 ? undefined : left
+      return { ...monitor, results, notRun, status: unclaimed ? monitor.status : worstStatus(results) }
     },
   })
   if (!monitors) return run

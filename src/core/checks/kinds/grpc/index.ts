@@ -228,6 +228,7 @@ const health = check({
   depth: 'Standard',
   results: { health: 'The health service (grpc.health.v1) answers SERVING: for the server, or for each of `services`' },
   settings: servicesSettings,
+  items: ({ services = [] }) => services,
   observe: askHealth,
   evaluate: (reply) => ({ ...evaluateReply(reply), subject: reply.service === '' ? undefined : reply.service }),
 })
@@ -236,6 +237,7 @@ const latency = check({
   depth: 'Standard',
   results: { latency: 'Each answer of the health service arrives in time' },
   settings: { ...servicesSettings, latency: connectLatency },
+  items: ({ services = [] }) => services,
   observe: askHealth,
   evaluate: ({ address, service, ms: value, outcome }, { latency: threshold }) => {
     if (outcome instanceof ProbeError) return []

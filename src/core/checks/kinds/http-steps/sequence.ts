@@ -180,7 +180,7 @@ export async function* runSteps(settings: StepsSettings, whole: CheckContext): A
           if (!run.made.has(step.undoes)) continue
           target.step('cleanup')
           const share = Math.max(1, (context.msLeft() - reportMs) / (due.size + 1))
-          yield await resultOf(run, step, context.signal, share)
+          yield { ...(await resultOf(run, step, context.signal, share)), subject: step.name }
         }
       } finally {
         first.socket.destroy()
@@ -200,12 +200,14 @@ async function* forward(run: StepsRun): AsyncGenerator<Result> {
   let failed: string | undefined
   for (const step of settings.steps) {
     if (failed !== undefined) {
-      yield fail('step', 'dependency', `${step.name}: not run: step ${quote(failed, 64)} failed`)
+      yield fail('step', 'dependency', `${step.name}: not run: step ${quote(failed, 64)} failed`, {
+        subject: step.name,
+      })
       continue
     }
     target.step('step')
     const result = await resultOf(run, step, context.signal, Math.max(1, ends - context.now()))
-    yield result
+    yield { ...result, subject: step.name }
     // A slow step still provides what the next one needs.
     if (result.status === 'failed' && result.fault !== 'threshold') failed = step.name
   }

@@ -17,6 +17,7 @@ import {
 } from '../../assert/content.ts'
 import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
 import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
+import { measuresIn } from '../../assert/measure.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   atMost,
@@ -457,6 +458,7 @@ export const measure = onHttp({
   settings: { measure: measureSetting, xml: xmlSetting, codes, judgeFrom },
   when: ['measure'],
   emptyWhere: 'the answer is not the XML that `xml` needs',
+  items: measuresIn,
   evaluate: ({ content, patterns }, { measure, xml, codes }) =>
     isUnreadableXml(content, xml)
       ? []

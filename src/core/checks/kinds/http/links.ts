@@ -10,6 +10,7 @@ import { answerOf, type Content, evaluateAssertions } from '../../assert/content
 import { type DocumentAnswer, missingList, select } from '../../assert/document.ts'
 import { describeMismatch, statusAllowed, withPatternBudget } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
+import { measuresIn } from '../../assert/measure.ts'
 import { readXml } from '../../assert/xml.ts'
 import {
   type CheckContext,
@@ -84,7 +85,15 @@ export const hostProblem = (entry: string): string | undefined =>
 
 export const links = onHttp({
   depth: 'Standard',
-  results: { links: 'The URLs in the body that `links` selects answer as expected', ...documentResults },
+  results: {
+    links: 'The URLs in the body that `links` selects answer as expected',
+    ...documentResults,
+    measure: {
+      doc: documentResults.measure,
+      when: ['links'],
+      items: ({ links: entries = [] }: { readonly links?: readonly LinkEntry[] }) => entries.flatMap(measuresIn),
+    },
+  },
   settings: {
     links: bodySettings.links,
     linkHosts: {

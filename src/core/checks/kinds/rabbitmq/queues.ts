@@ -175,14 +175,17 @@ function figuresOf(reading: Reading) {
   return serving.has(figures.state) && ready !== undefined ? { ready, ...figures } : undefined
 }
 
+const itemsOf = ({ queues = [] }: Pick<Values<typeof settings>, 'queues'>): readonly string[] =>
+  queues.map(({ name }) => name)
+
 /** The parts that the checks of each queue have in common. */
-const ofQueues = { depth: 'Standard', settings, privilege, observe: readQueues } as const
+const ofQueues = { depth: 'Standard', settings, privilege, observe: readQueues, items: itemsOf } as const
 
 export const queue = onManagement({
   ...ofQueues,
   results: { queue: 'Each configured queue exists, works, and has a number of waiting messages within the limit' },
   evaluate: (reading) => {
-    if ('failure' in reading) return failedAttempt('queue', reading.failure)
+    if ('failure' in reading) return about(reading.of.name, failedAttempt('queue', reading.failure))
     return about(reading.of.name, evaluateQueue(reading.observation, reading.of))
   },
 })
@@ -224,6 +227,7 @@ export const consumers = onManagement({
 
 export const unacknowledged = onManagement({
   ...ofQueues,
+  items: ({ queues = [] }) => itemsOf({ queues: queues.filter((one) => one.unacknowledged !== undefined) }),
   results: {
     unacknowledged: 'The number of unacknowledged messages is within the limit; omitted without `unacknowledged`',
   },
@@ -274,6 +278,7 @@ export const stalled = onManagement({
   },
   last: true,
   privilege,
+  items: itemsOf,
   async *observe(management, { stalled: pauseMs }, context) {
     const suspicious = (readings.get(management) ?? []).flatMap((reading) =>
       'observation' in reading && isSuspicious(reading.observation)
@@ -290,7 +295,7 @@ export const stalled = onManagement({
     }
   },
   evaluate: (piece) => {
-    if ('failure' in piece) return failedAttempt('stalled', piece.failure)
+    if ('failure' in piece) return about(piece.of.name, failedAttempt('stalled', piece.failure))
     const { of, before, observation: after, ms } = piece
     const name = nameOf(of)
     const isStalled = isSuspicious(before) && isSuspicious(after) && before.delivered === after.delivered
@@ -322,6 +327,7 @@ export const deadLetters = onManagement({
     },
   },
   privilege,
+  items: ({ deadLetters = [] }) => deadLetters.map(({ name }) => name),
   async *observe(management, { deadLetters: queues = [] }, context) {
     for (const of of queues) {
       context.step('dead letters')
@@ -329,7 +335,7 @@ export const deadLetters = onManagement({
     }
   },
   evaluate: (piece) => {
-    if ('failure' in piece) return failedAttempt('dead letters', piece.failure)
+    if ('failure' in piece) return about(piece.of.name, failedAttempt('dead letters', piece.failure))
     const { of, observation } = piece
     const name = nameOf(of)
     const { ready, unacknowledged } = observation

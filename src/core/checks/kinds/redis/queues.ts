@@ -79,6 +79,7 @@ export const queue = onRedis({
   depth: 'Standard',
   results: { queue: 'The number of waiting items is within the limit' },
   settings: { queues: queuesSetting },
+  items: ({ queues = [] }) => queues.map(({ key }) => key),
   privilege: 'ACL SETUSER <account> ~<key> +select +type +llen +xlen +zcard +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {
     for (const { key, group, length: threshold } of queues) {
@@ -87,7 +88,7 @@ export const queue = onRedis({
     }
   },
   evaluate: (piece) => {
-    if ('failure' in piece) return failedAttempt('queue', piece.failure)
+    if ('failure' in piece) return about(piece.key, failedAttempt('queue', piece.failure))
     return about(piece.key, evaluateLength(piece))
   },
 })
@@ -166,6 +167,7 @@ export const oldestItem = onRedis({
   settings: { queues: queuesSetting },
   when: ['queues'],
   emptyWhere: 'no queue has `age`',
+  items: ({ queues = [] }) => queues.filter(isAged).map(({ key }) => key),
   last: true,
   privilege: 'ACL SETUSER <account> ~<key> +select +type +lindex +zrange +xrange +xpending +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {
@@ -179,7 +181,7 @@ export const oldestItem = onRedis({
     }
   },
   evaluate: (piece) => {
-    if ('failure' in piece) return failedAttempt('oldest item', piece.failure)
+    if ('failure' in piece) return about(piece.key, failedAttempt('oldest item', piece.failure))
     return about(piece.key, evaluateAge(piece))
   },
 })

@@ -11,6 +11,7 @@ import {
   type Column,
   dueQueries,
   evaluateAsked,
+  itemOf,
   type QueryAnswer,
   queriesProblem,
   queriesSetting,
@@ -309,6 +310,7 @@ export const queries = check({
   settings: { queries: queriesSetting },
   when: ['queries'],
   emptyWhere: 'all queries have `depth: Advanced`, in a Standard run',
+  items: ({ queries }, mode) => dueQueries(queries, mode).map(itemOf),
   async *observe(file, settings, context): AsyncGenerator<QueryAnswer> {
     const read = async (sql: string): Promise<Column> => {
       const ms = queryMs(context.msLeft())
