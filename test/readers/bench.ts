@@ -106,13 +106,13 @@ writeFileSync(
   `# What readers make of svc's output
 
 \`svc health -o …\` writes for programs of others. \`npm run readers\` gives them the outputs of ${count} runs
-(\`test/readers/runs.ts\`): healthy, with a warning, failing, not run and not configured; monitors whose names have blanks,
-quotes, \`|\`, \`=\`, \`%\`, \`;\`, commas and 200 characters; negative, tiny and huge figures. It compares what each reader counts,
-shows as failed and reads as a figure with the document of the run (\`-o json\`), and writes this page.
+(\`test/readers/runs.ts\`): healthy, with a warning, failing, not run and not configured; monitors whose names have
+blanks, quotes, \`|\`, \`=\`, \`%\`, \`;\`, commas and 200 characters; negative, tiny and huge figures. It compares what each
+reader counts, shows as failed and reads as a figure with the document of the run (\`-o json\`), and writes this page.
 
-*equal* means: the number of tests, of failures and of those without a verdict, the names of all that is not healthy, and
-the value of every figure. *Limits* are what the reader itself does otherwise; the numbers in parentheses say in how many of
-the runs it shows, and when that was tried.
+*equal* means: the number of tests, of failures and of those without a verdict, the names of all that is not healthy,
+and the value of every figure. *Limits* are what the reader itself does otherwise; the numbers in parentheses say in how
+many of the runs it shows, and when that was tried.
 
 | reader | version | format | runs | figures | limits |
 |---|---|---|---|---|---|
@@ -121,11 +121,11 @@ ${rows.join('\n')}
 ## How names and figures are written
 
 - Each output is of single lines: several blanks, tabs and line ends in a name are one blank.
-- \`-o junit\`: the class name is the type, the mode and the monitor, whose dots are \`_\`, since a dot begins a package. A test
-  case is a check and its item.
-- \`-o nagios\`: a label has \`¦\`, \`’\` and \`-\` in place of \`|\`, \`'\` and \`=\`, which would end it. A label that exists already
-  gets a number. Ranges are \`~:10\` where a figure or its limit may be negative. Beyond 4,000 bytes healthy figures are left
-  out, and \`perfdata_left_out\` counts them.
+- \`-o junit\`: the class name is the type, the mode and the monitor, whose dots are \`_\`, since a dot begins a package. A
+  test case is a check and its item.
+- \`-o nagios\`: a label has \`¦\`, \`’\` and \`-\` in place of \`|\`, \`'\` and \`=\`, which would end it. A label that exists
+  already gets a number. Ranges are \`~:10\` where a figure or its limit may be negative. Beyond 4,000 bytes healthy
+  figures are left out, and \`perfdata_left_out\` counts them.
 - \`-o prometheus\`: seconds, bytes and ratios, also where the check measures milliseconds, days or percent.
 - Figures have 15 significant digits, integers all digits that they have. Those beyond 1e100 are left out.
 `,

@@ -95,10 +95,8 @@ export const readers: readonly Reader[] = [
           day,
         },
         change: (summary, run) => {
-          const below = Object.entries(summary.figures).filter(([, value]) => value <= 0)
-          const names =
-            run === 'negative value' ? below.map(([name]) => name).filter((name) => /lowest/.test(name)) : []
-          return { ...summary, alerts: [...summary.alerts, ...names] }
+          const below = Object.entries(summary.figures).filter(([, value]) => run === 'negative value' && value < 0)
+          return { ...summary, alerts: [...summary.alerts, ...below.map(([name]) => name)] }
         },
       },
     ],
@@ -129,4 +127,6 @@ export const readers: readonly Reader[] = [
 
 /** Why a reader cannot run here; undefined if it can. */
 export const missingOf = ({ name, from, needs }: Reader): string | undefined =>
-  existsSync(needs) ? undefined : `${name} is not fetched: .ci/readers fetches it from a package index (${from})`
+  existsSync(needs)
+    ? undefined
+    : `${name} is not fetched: it comes from a package index for ${from}, by .ci/readers or npm run readers`
