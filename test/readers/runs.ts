@@ -34,6 +34,12 @@ const withoutVerdict = (check: string, status: Result['status'], notChecked: str
   ...(status === 'failed' ? { fault: 'internal' } : {}),
 })
 
+/** The monitor with results that are checks of its plan, and not what kept it from running. */
+const planned = (one: Monitors[number]): Monitors[number] => ({
+  ...one,
+  results: one.results.map((result) => ({ ...result, depth: 'Basic' })),
+})
+
 const healthy = (...monitors: Monitors): readonly Entry[] => [runOf('App', monitors, 0)]
 const unhealthy = (...monitors: Monitors): readonly Entry[] => [runOf('App', monitors, 3)]
 /** The same run, which took so many milliseconds. */
@@ -79,7 +85,13 @@ export const runs: Readonly<Record<string, readonly Entry[]>> = {
   healthy: lasting(43, healthy(...wellOnes(2))),
   warning: lasting(61.4, healthy(warned('tls shop'), ...wellOnes(1))),
   failing: unhealthy(refusing('tcp db'), ...wellOnes(1)),
-  'failing, with more': unhealthy(failingWithMore('postgres orders')),
+  'failing, with more': unhealthy({
+    ...planned(failingWithMore('postgres orders')),
+    notRun: [
+      { check: 'version', message: 'not run: replication lag failed' },
+      { check: 'queries', subject: 'lowest', message: 'not run: replication lag failed' },
+    ],
+  }),
   'all failing': unhealthy(refusing('tcp db'), refusing('tcp queue')),
   'not run': unhealthy(refusing('tcp db'), skipped('postgres orders', 'tcp db')),
   'not run, the cause elsewhere': unhealthy(skipped('postgres orders', 'Sql/tcp db')),
