@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type MemberEffect, Membership } from '../../../src/core/watch/nodes/index.ts'
+import { type MemberEffect, Membership, namesOf } from '../../../src/core/watch/nodes/index.ts'
 import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import { LeasesTable } from '../../support/store/leases-table.ts'
 import { outboxRowOf, requestOf, subjectOf } from '../../support/store/nodes.ts'
@@ -10,7 +10,7 @@ const second = 1_000
 function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly StoredRow[] = []) {
   const settings = (keys: readonly string[]) => ({
     digest: keys.join(),
-    network: new Set(keys),
+    network: namesOf(keys.map((key) => ({ key, formerly: [] }))),
     own: new Set<string>(),
   })
   const facts = { version: '1', startedAt: 0 }

@@ -17,7 +17,7 @@ export const shipped: Subject = { nodes: shippedNodes, states: shippedStates, ou
 
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
-  /** Disturbances: when, which one, what it is about, and for how long. */
+  /** Disturbances: when, which one, what it is about, and for how long. `renamed`: a node gets a svc.yaml with another name of p1. */
   readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
   /** When what is observed fails: `p1`, or `disk of a`. */
   readonly failures: Readonly<Record<string, Span>>
@@ -143,6 +143,20 @@ function versionsOf(chance: Chance, names: readonly string[]): readonly (Version
   return versions
 }
 
+/** The svc.yaml in which the first peer has another name. */
+function renamedOf({ digest, monitors }: Version): Version & { readonly at: number } {
+  const all = [...monitors].map(([key, spec]): [string, Spec] =>
+    spec.peer.name === 'p1' ? [`${key}-renamed`, { ...spec, formerly: [key] }] : [key, spec],
+  )
+  const dependsOn = ({ dependsOn: keys }: Spec): readonly string[] =>
+    keys.map((key) => all.find(([, { formerly }]) => formerly.includes(key))?.[0] ?? key)
+  return {
+    digest: `${digest}-renamed`,
+    monitors: new Map(all.map(([key, spec]) => [key, { ...spec, dependsOn: dependsOn(spec) }])),
+    at: 0,
+  }
+}
+
 function receiversOf(chance: Chance): readonly Receiver[] {
   return ['pager', 'mail'].map((name): Receiver => {
     const windows: (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[] = []
@@ -177,12 +191,13 @@ export function simulate(
     script,
   }: { readonly losesRoutes?: boolean; readonly losesStore?: boolean; readonly script?: Script } = {},
 ): Outcome {
-  const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
+  const { Membership, machineKey, namesOf, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
   const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
-  const versions = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
+  const rolledOut = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
+  const versions = script ? [rolledOut[0] as Version, renamedOf(rolledOut[0] as Version)] : rolledOut
   const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
     names.map((name): readonly [string, Peer] => [
@@ -559,8 +574,8 @@ export function simulate(
 
     #settings(): shippedNodes.MemberSettings {
       const own = new Set(['Host/disk', '/svc/', '/svc/receivers'].map((key) => machineKey(this.name, key)))
-      const network = [...this.version.monitors].flatMap(([key, { formerly }]) => [key, ...formerly])
-      return { digest: this.version.digest, network: new Set(network), own }
+      const network = namesOf([...this.version.monitors].map(([key, { formerly }]) => ({ key, formerly })))
+      return { digest: this.version.digest, network, own }
     }
     #specs(): ReadonlyMap<string, Spec> {
       if (this.#cached?.version === this.version) return this.#cached.specs
@@ -1126,6 +1141,13 @@ export function simulate(
     live.delete(name)
   }
 
+  const getVersion = (name: string, version: Version): void => {
+    versionAt.set(name, version)
+    reloadedAt = queue.now
+    const node = live.get(name)
+    node?.after(0, () => node.reload(version))
+  }
+
   // What goes wrong.
 
   let [oldSince, oldUntil] = [0, 0]
@@ -1254,7 +1276,14 @@ export function simulate(
   }
   disturb('start', 40 * second)
   const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
-  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => faults[what]?.(about, ms))
+  const scripted: typeof faults = {
+    ...faults,
+    renamed: (name = '', ms = 0) => {
+      disturb(`rollout ${name}`, ms)
+      getVersion(name, versions[1] as Version)
+    },
+  }
+  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => scripted[what]?.(about, ms))
   for (let at = 2 * minute; !losesStore && !script && at < calmAt - 3 * minute; ) {
     const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
@@ -1307,16 +1336,11 @@ export function simulate(
     }
   // Some take their time, so that a node is lost that alone has a monitor.
   const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
-  for (const version of losesRoutes || losesStore || script ? [] : versions.slice(1)) {
+  for (const version of losesRoutes || losesStore || script ? [] : rolledOut.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
     for (const name of names) {
-      queue.at(version.at + after, () => {
-        versionAt.set(name, version)
-        reloadedAt = queue.now
-        const node = live.get(name)
-        node?.after(0, () => node.reload(version))
-      })
+      queue.at(version.at + after, () => getVersion(name, version))
       after += slowness * chance.between(2 * second, 40 * second)
     }
   }

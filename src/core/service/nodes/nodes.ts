@@ -18,6 +18,7 @@ import {
   Membership,
   type Mode,
   machineKey,
+  namesOf,
   type NodeLease,
   type NodeRow,
   type NodesRows,
@@ -415,7 +416,7 @@ function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSet
   const text = JSON.stringify(byKey.map(({ key, dependsOn, formerly }) => [key, dependsOn, formerly]))
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
-    network: new Set(network.flatMap(({ key, formerly }) => [key, ...formerly])),
+    network: namesOf(network),
     own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
   }
 }

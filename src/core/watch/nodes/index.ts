@@ -10,7 +10,7 @@ export {
   type Voice,
   type WritePermit,
 } from './member.ts'
-export { machineKey, nameWithNode, nodeOfKey, plainKey } from './names.ts'
+export { machineKey, namesOf, nameWithNode, nodeOfKey, plainKey } from './names.ts'
 export { type NodeLease, soleNode } from './node-lease.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { overviewOf, type ViewedNode } from './overview.ts'

@@ -47,8 +47,8 @@ import {
 export type MemberSettings = {
   /** The digest of `network`: the same on every node that has the same monitors. */
   readonly digest: string
-  /** The keys of monitors of the network, and those that they had before. */
-  readonly network: ReadonlySet<string>
+  /** The keys of monitors of the network, and those that they had before, with their present ones. */
+  readonly network: ReadonlyMap<string, string>
   /** The keys of the monitors of this machine (`machineKey`), also of what svc says of itself here. */
   readonly own: ReadonlySet<string>
 }
@@ -208,18 +208,18 @@ export class Membership {
   /** The monitors from now on. */
   configured(settings: MemberSettings, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const removed = [...this.#settings.network].filter((key) => !settings.network.has(key))
+      const removed = [...this.#settings.network.keys()].filter((key) => !settings.network.has(key))
       this.#settings = settings
       // Whether other nodes still have what this one no longer has is known to a holder alone.
       if (isByItself(this.#mode)) {
         for (const key of removed) this.#dropped.add(key)
         this.#release(removed)
       }
+      // What is known under a former name and what others have stored under the new one are read together.
+      const former = [...settings.network].filter(([key, present]) => key !== present && this.#leftOver.has(present))
+      this.#leaveOver(former.map(([key]) => key))
       this.#differs(now)
-      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) {
-        this.#leftOver = new Set([...this.#leftOver, ...removed])
-        this.#release(removed)
-      }
+      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)
       this.#shared = ''
       this.#beat(now)
     })
@@ -700,7 +700,12 @@ export class Membership {
   }
 
   #networkKeys(): readonly string[] {
-    return [...this.#settings.network, nodesKey, ...this.#strange]
+    return [...this.#settings.network.keys(), nodesKey, ...this.#strange]
+  }
+
+  #leaveOver(keys: readonly string[]): void {
+    this.#leftOver = new Set([...this.#leftOver, ...keys])
+    this.#release(keys)
   }
 
   #release(keys: readonly string[]): void {

@@ -406,9 +406,9 @@ export class States {
     for (const place of renamed.places.values()) {
       const row: StoredSubject = { ...place.row, key, type, monitor: name }
       const other = watched.places.get(idOf(row))
-      // Another node has watched it under its new name already.
+      // Another node has watched it under that name already.
       if (other && (other.state.incident || !place.state.incident)) {
-        this.#remove(renamed, place)
+        this.#remove(renamed, place, row)
         continue
       }
       this.#busy.delete(place)
@@ -684,7 +684,11 @@ export class States {
       to,
       fault,
       message,
-    }: Pick<IncidentStep, 'what' | 'at' | 'from' | 'to' | 'message'> & { readonly fault?: IncidentStep['fault'] },
+      goesOnAs,
+    }: Pick<IncidentStep, 'what' | 'at' | 'from' | 'to' | 'message'> & {
+      readonly fault?: IncidentStep['fault']
+      readonly goesOnAs?: StoredSubject | undefined
+    },
     incident: SubjectState['incident'],
   ): void {
     const { depth } = state
@@ -699,6 +703,7 @@ export class States {
       message,
       ...(incident?.cause === undefined ? {} : { cause: incident.cause }),
       ...(incident === undefined ? {} : { incident: incident.id }),
+      ...(goesOnAs === undefined ? {} : { goesOnAs }),
       depth,
     }
     this.#effects.push({ type: 'transition', transition, ...(incident === undefined ? {} : { incident }) })
@@ -725,7 +730,7 @@ export class States {
     else this.#busy.delete(place)
   }
 
-  #remove(watched: Watched, place: Place): void {
+  #remove(watched: Watched, place: Place, goesOnAs?: StoredSubject): void {
     const { row, state } = place
     const { incident } = state
     watched.places.delete(idOf(row))
@@ -735,7 +740,7 @@ export class States {
     const from = state.unobservedSince === undefined ? incident.level : 'unobserved'
     this.#report(
       place,
-      { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists' },
+      { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists', goesOnAs },
       incident,
     )
   }

@@ -1,5 +1,6 @@
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
+import type { StoredSubject } from './states.ts'
 
 /**
  * The state of checks over time. Instants are milliseconds of the time line of the schedule: since 1970 as the clock of
@@ -145,6 +146,8 @@ export type Transition = {
   readonly incident?: string | undefined
   /** The depth at which it was observed. */
   readonly depth: ExecutionMode
+  /** The subject under another name of its monitor, whose incident is about the same fault. This one ends with it. */
+  readonly goesOnAs?: StoredSubject | undefined
 }
 
 /** The outcome of a check in one run: the level, the class and the message belong together. */
