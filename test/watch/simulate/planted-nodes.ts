@@ -126,7 +126,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'receivers get a renamed incident under the new name',
     folder: 'states',
     file: 'states.ts',
-    from: 'const state = withFormerName(place.state, place.row)',
+    from: 'const state = withFormerName(place.state, place.row, key)',
     to: 'const state = place.state',
     rule: 'one name',
     seed: 6,

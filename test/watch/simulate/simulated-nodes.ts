@@ -381,7 +381,7 @@ export function simulate(
     const slack = 4 * minute
     const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
     if (isOfRoute) {
-      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the owner counts.
+      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the holder counts.
       const from = queue.now - 2 * minute
       const isAnswered = !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute
       const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
@@ -897,7 +897,7 @@ export function simulate(
     get #thawedAt(): number {
       return this.frozenUntil
     }
-    /** Reports the states of the nodes, as the owner does. */
+    /** Reports the states of the nodes, as the holder does. */
     #say(): void {
       if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
       const { rows, ageMs, memberMs } = this.member.rows(queue.now)
@@ -1371,7 +1371,7 @@ export function simulate(
         )
     }
     for (const { from, to, node: name, peer } of routes) {
-      // The owner does not reach it, and every other node does.
+      // The holder does not reach it, and every other node does.
       const lastedMs = time - from
       const node = awake.find((one) => one.name === name)
       const others = awake.filter((one) => one !== node)
@@ -1401,7 +1401,7 @@ export function simulate(
       // Runs go on.
       const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
       const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil) && !names.some(isBehind)
-      // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
+      // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.
       const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
       if (isReady && time - since > bound) broken('somebody runs it', `${key} for ${time - since} ms`, key)
@@ -1441,14 +1441,14 @@ export function simulate(
       const lastedMs = (calmMs.get(key) ?? 0) + second
       calmMs.set(key, lastedMs)
       // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
-      const owner = awake.find(({ keys }) => keys.has(key))
-      const state = owner?.states.stateOf({ key, check: 'connect' })
+      const holder = awake.find(({ keys }) => keys.has(key))
+      const state = holder?.states.stateOf({ key, check: 'connect' })
       const isFailed = typeof state === 'object' && state.level === 'failed'
       const answerMs = confirmMs + 10 * second
       // Another class of fault than the one that another node contested counts from its own first run.
       const isOther =
-        fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
-      if (owner && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+        fault.kind === 'protocol' && holder !== undefined && lacksRoute(holder.name, peer, time - minute, time)
+      if (holder && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
         broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)

@@ -30,7 +30,7 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
   // Seed 400061: the next holder had an incident under the former name when it got the new one, and forgot it.
   ...['a', 'b', 'c'].flatMap((node): (readonly [string, Script])[] => [
     [
-      `the incident of a monitor that ${node} renames and others do not know by that name yet`,
+      `the incident of a monitor that ${node} renames goes on where others do not know the new name yet`,
       { failures: failing, events: renamedAndKilled(node, 800 * second) },
     ],
     [
@@ -52,10 +52,13 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
   ],
 ]
 
-test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that broke one: %s', (_, script) => {
+test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that broke one: %s', (what, script) => {
   const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, false, { script }))
   expect(outcomes.flatMap(({ violations }) => violations)).toEqual([])
   // Both receivers are told a begin and an end of everything that fails.
   const messages = 4 * Object.keys(script.failures).length
+  if (what.startsWith('the incident of a monitor that'))
+    // That of the fault, and that of the node.
+    for (const { counts } of outcomes) expect(counts['begin']).toBe(2)
   for (const { counts } of outcomes) expect(counts['message']).toBeGreaterThanOrEqual(messages)
 })

@@ -684,7 +684,12 @@ export class Membership {
     const isInMemory = (key: string): boolean => part.isKnown && !this.#leftOver.has(key)
     const inMemory = new Set(configured.filter(isInMemory))
     if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })
-    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...(settled ? strange : [])])
+    // Nodes with a newer svc.yaml have renamed it, and this one goes on under the name that it has.
+    const isRenamed = ({ state: { incident } }: Stored['states'][number]): boolean =>
+      incident?.formerly?.some(({ key }) => network.get(key) === key && !isInMemory(key)) === true
+    const renamed = new Set(stored.states.filter(isRenamed).map(({ row }) => row.key))
+    const isTaken = (key: string): boolean => settled || renamed.has(key)
+    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...strange.filter(isTaken)])
     if (keys.size > 0) {
       const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
@@ -692,7 +697,7 @@ export class Membership {
       this.#effects.push({ type: 'adopt', stored: isInDoubt ? inDoubt(taken) : taken })
     }
     if (shard === 'network') {
-      this.#leftOver = new Set(settled ? [] : strange)
+      this.#leftOver = new Set(strange.filter((key) => !isTaken(key)))
       if (settled) for (const key of strange) this.#strange.add(key)
     }
     part.isKnown = true

@@ -198,7 +198,10 @@ export class States {
       }
       for (const [key, watched] of this.#watched) {
         if (keys.has(key)) continue
-        if (isElsewhere(key)) this.#release(key)
+        // Stored by a node with a newer configuration.
+        const former = formersOf(watched).find((one) => keys.has(one))
+        if (former !== undefined) this.#rename(watched, former)
+        else if (isElsewhere(key)) this.#release(key)
         else for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
@@ -413,7 +416,7 @@ export class States {
       }
       this.#busy.delete(place)
       if (other) this.#busy.delete(other)
-      const state = withFormerName(place.state, place.row)
+      const state = withFormerName(place.state, place.row, key)
       if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
       this.#put(watched, this.#place(watched, row, state, false), state)
     }
@@ -901,13 +904,18 @@ export class States {
   }
 }
 
-/** The state with an incident that goes on under another name. */
-function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor): SubjectState {
+/** The former names of the incidents of a monitor. */
+const formersOf = ({ places }: Watched): readonly string[] =>
+  [...places.values()].flatMap(({ state: { incident } }) => incident?.formerly ?? []).map(({ key }) => key)
+
+/** The state with an incident that goes on under the name `to`, perhaps one that it had before. */
+function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor, to: string): SubjectState {
   const { incident } = state
   if (!incident) return state
   const before = incident.formerly ?? []
-  if (before.some((one) => one.key === key)) return state
-  return { ...state, incident: { ...incident, formerly: [...before, { key, type, monitor }] } }
+  const at = before.findIndex((one) => one.key === to)
+  const names = at < 0 ? [...before.filter((one) => one.key !== key), { key, type, monitor }] : before.slice(0, at)
+  return { ...state, incident: { ...incident, formerly: names.length === 0 ? undefined : names } }
 }
 
 /** The monitor for reports of svc about itself, which no schedule runs. Its incidents begin without a delay. */
