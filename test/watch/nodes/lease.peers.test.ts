@@ -129,8 +129,8 @@ types:
         expect([status, body]).toEqual([503, expect.stringContaining('refused')])
         await pause(1_000)
       }
-      expect(await server.query('SELECT "monitor" FROM "incidents"', database)).toEqual([])
-      for (const name of nodes.names()) expect(await nodes.call(name, '/incidents')).toContain('"Incidents":[]')
+      expect(await server.query('SELECT "id" FROM "historyIncidents"', database)).toEqual([])
+      for (const name of nodes.names()) expect(await nodes.text(name, '/metrics')).not.toContain('svc_incident_info{')
       expect(await nodes.text(other, '/metrics')).not.toContain('tcp shop')
       expect(await nodes.text(own, '/metrics')).toMatch(/^svc_check_confirmed\{[^}]*"tcp shop"[^}]*\} 1$/m)
       expect(chat.alerts).toEqual([])

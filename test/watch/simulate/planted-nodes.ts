@@ -44,7 +44,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'an isolated node keeps the lease',
     folder: 'nodes',
     file: 'member.ts',
-    from: 'return isAlone || this.#isolatedSince === undefined || this.#keepsIsolated(now)',
+    from: 'return isAlone || this.#isolatedSince === undefined || isBrief',
     to: 'return isAlone || now >= 0',
     rule: 'somebody runs it',
     seed: 8,

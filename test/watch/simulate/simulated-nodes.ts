@@ -191,7 +191,7 @@ export function simulate(
     script,
   }: { readonly losesRoutes?: boolean; readonly losesStore?: boolean; readonly script?: Script } = {},
 ): Outcome {
-  const { Membership, machineKey, namesOf, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
+  const { Membership, machineKey, presentKeys, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
@@ -574,7 +574,7 @@ export function simulate(
 
     #settings(): shippedNodes.MemberSettings {
       const own = new Set(['Host/disk', '/svc/', '/svc/receivers'].map((key) => machineKey(this.name, key)))
-      const network = namesOf([...this.version.monitors].map(([key, { formerly }]) => ({ key, formerly })))
+      const network = presentKeys([...this.version.monitors].map(([key, { formerly }]) => ({ key, formerly })))
       return { digest: this.version.digest, network, own }
     }
     #specs(): ReadonlyMap<string, Spec> {
@@ -1090,12 +1090,12 @@ export function simulate(
       }
       const attempt = (): shippedNodes.Fenced => {
         armed?.(this.name)
-        const outcome = write(permit.fences)
+        const outcome = write(permit)
         if (outcome !== 'stored') {
           trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
           return outcome
         }
-        for (const { shard, epoch } of permit.fences) {
+        for (const { shard, epoch } of permit) {
           const name = nameOf(shard, this.name)
           const last = writers.get(name)
           if (last && (epoch < last.epoch || (epoch === last.epoch && last.process !== this.process)))

@@ -85,9 +85,6 @@ export type MemberEffect =
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
   | { readonly type: 'changed'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
 
-/** A write that may be made now. One at a time. */
-export type WritePermit = { readonly fences: readonly Fence[] }
-
 /** Whether messages about a key may be sent: after their attempt is stored, without the store and marked, or not now. */
 export type Voice = 'coordinated' | 'alone' | 'silent'
 
@@ -161,7 +158,7 @@ export class Membership {
   /** Whether what memory has is no longer in the store. */
   #isLost = false
   /** Whether a write is in progress. */
-  #writing: WritePermit | undefined
+  #writing: readonly Fence[] | undefined
   readonly #crossChecks: CrossCheckBook
   #effects: MemberEffect[] = []
 
@@ -197,7 +194,7 @@ export class Membership {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
       this.#mayHurry = true
-      this.#beatIfDue(now)
+      if (now >= this.#beatAt) this.#beat(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
       const nodes = this.#speakers.ask(this.#stand(now), this.#rows, now)
@@ -239,12 +236,10 @@ export class Membership {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
       if (!beat || beat.sentAt < this.#stillUntil) return
-      const { sentAt, asks } = beat
-      if (sentAt >= this.#answeredAt) this.#rows = rows
-      this.#answeredAt = Math.max(this.#answeredAt, sentAt)
+      if (beat.sentAt >= this.#answeredAt) this.#rows = rows
+      this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
-      for (const shard of shards)
-        this.#take(shard, asks[shard], leases[shard], { sentAt, now, acknowledged: beat.acknowledged[shard] })
+      for (const shard of shards) this.#take(shard, beat, leases[shard], now)
       this.#differs(now)
       this.#applyMode(now)
       const isAble = (key: string): boolean => this.#isolatedSince === undefined && this.#settings.network.has(key)
@@ -255,7 +250,7 @@ export class Membership {
       // What a look has shown to be free is taken at once.
       const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
       if (isFree && this.#mayHurry && this.#beats.size === 0) {
-        this.#mayHurry = asks.machine.type === 'read'
+        this.#mayHurry = beat.asks.machine.type === 'read'
         this.#beat(now)
       }
     })
@@ -314,28 +309,30 @@ export class Membership {
     this.#sentAlone.set(receiver, all)
   }
 
-  /** Undefined: it may not write about these now, or another write is in progress. `wrote` has to follow. */
-  beginWrite(of: readonly Shard[], now: number): WritePermit | undefined {
+  /**
+   * The fences of a write that may be made now, one at a time. `wrote` has to follow. Undefined: it may not write about these now,
+   * or another write is in progress.
+   */
+  beginWrite(of: readonly Shard[], now: number): readonly Fence[] | undefined {
     const parts = shards.filter((shard) => of.includes(shard))
     const isReady = parts.every((shard) => this.#isCoordinated(shard, now))
     if (this.#writing || !isReady) return undefined
-    const fences = parts.map((shard): Fence => {
+    this.#writing = parts.map((shard): Fence => {
       const part = this.#parts[shard]
       part.attempts += 1
       const { acknowledged, attempts, lease } = part
       const epoch = lease.hold?.epoch ?? 0
       return { shard, node: this.#node, process: this.#process, epoch, acknowledged, number: attempts }
     })
-    this.#writing = { fences }
     return this.#writing
   }
 
   /** How it ended. `failed`: nobody knows whether the store has it. */
-  wrote(permit: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
+  wrote(fences: readonly Fence[], outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (this.#writing === permit) this.#writing = undefined
+      if (this.#writing === fences) this.#writing = undefined
       if (outcome === 'failed') return
-      for (const { shard, epoch, number } of permit.fences) {
+      for (const { shard, epoch, number } of fences) {
         const part = this.#parts[shard]
         if (part.lease.hold?.epoch !== epoch) continue
         if (outcome === 'stored') part.acknowledged = Math.max(part.acknowledged, number)
@@ -391,7 +388,11 @@ export class Membership {
 
   /** Also sees that the process has just stood still, before any event tells. */
   mode(now: number): Mode {
-    return now - this.#seenAt >= standstillMs ? 'joining' : this.#modeAt(now)
+    if (now - this.#seenAt >= standstillMs) return 'joining'
+    const { lease } = this.#parts.machine
+    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
+    if (this.#failingSince === undefined) return 'joining'
+    return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
   }
 
   /** Whether this node runs the monitors of the network for all. */
@@ -472,13 +473,6 @@ export class Membership {
     return this.mode(now) === 'member' && holds(lease, now) && isKnown && !mustRead && !reading && !this.#hasLeft
   }
 
-  #modeAt(now: number): Mode {
-    const { lease } = this.#parts.machine
-    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
-    if (this.#failingSince === undefined) return 'joining'
-    return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
-  }
-
   /** Whether what no monitor of this node has may be removed: all nodes have the same monitors, or have had time. */
   #isSettled(now: number): boolean {
     return this.#differSince === undefined || now - this.#differSince >= rolloutMs
@@ -522,7 +516,7 @@ export class Membership {
 
   #applyMode(now: number): void {
     const before = this.#mode
-    const mode = this.#modeAt(now)
+    const mode = this.mode(now)
     this.#mode = mode
     if (mode !== before) {
       this.#memberSince = mode === 'member' ? now : undefined
@@ -569,15 +563,8 @@ export class Membership {
     // What it has told without the store comes first.
     if (this.#news.length > 0 || this.#isHandingOver) return holds(this.#parts.network.lease, now)
     const isAlone = this.#others(({ isIsolated }) => !isIsolated).length === 0
-    return isAlone || this.#isolatedSince === undefined || this.#keepsIsolated(now)
-  }
-
-  #keepsIsolated(now: number): boolean {
-    return now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
-  }
-
-  #beatIfDue(now: number): void {
-    if (now >= this.#beatAt) this.#beat(now)
+    const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
+    return isAlone || this.#isolatedSince === undefined || isBrief
   }
 
   #beat(now: number): void {
@@ -605,14 +592,9 @@ export class Membership {
     if (now - this.#answeredAt >= beatMs) this.#failingSince ??= now
   }
 
-  #take(
-    shard: Shard,
-    ask: LeaseAsk,
-    answer: BeatAnswer['leases'][Shard],
-    { sentAt, now, acknowledged }: { readonly sentAt: number; readonly now: number; readonly acknowledged: number },
-  ): void {
+  #take(shard: Shard, { sentAt, asks, acknowledged }: Beat, answer: BeatAnswer['leases'][Shard], now: number): void {
     const part = this.#parts[shard]
-    const before = part.lease
+    const [ask, before] = [asks[shard], part.lease]
     part.lease = answered(before, ask, answer, { sentAt, now })
     const { hold } = part.lease
     const writes = answer.row?.writes ?? 0
@@ -629,10 +611,10 @@ export class Membership {
       if (ask.type === 'take' && isFirst) part.silentMs = ask.expected?.silentMs
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
       // One in an epoch that is over is refused, whenever the store gets it.
-      if (this.#writing?.fences.some((one) => one.shard === shard)) this.#writing = undefined
+      if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
     } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
     // The store has gone back in time to before a write that it had acknowledged.
-    else if (writes < acknowledged) part.lease = unsure(part.lease)
+    else if (writes < acknowledged[shard]) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })

@@ -11,7 +11,7 @@ export const plainKey = (key: string): string => {
 }
 
 /** The keys of monitors, and those that they had before unless another one has them, with their present ones. */
-export const namesOf = (
+export const presentKeys = (
   monitors: readonly { readonly key: string; readonly formerly: readonly string[] }[],
 ): ReadonlyMap<string, string> =>
   new Map([

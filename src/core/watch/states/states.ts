@@ -33,6 +33,7 @@ import type {
   Incident,
   KeyedMonitor,
   RunOfStates,
+  StoredSubject,
   Subject,
   SubjectState,
   Transition,
@@ -61,9 +62,6 @@ export type Effect =
   | { readonly type: 'witness' }
   /** Store what is known of a subject. Undefined: nothing is worth storing any more. */
   | { readonly type: 'store'; readonly row: StoredSubject; readonly state: SubjectState | undefined }
-
-/** A subject with the names that outlive its monitor. */
-export type StoredSubject = Subject & Pick<WatchedMonitor, 'type'> & { readonly monitor: string }
 
 /** The state of a subject, for pages and metrics. */
 export type SubjectView = StoredSubject & {

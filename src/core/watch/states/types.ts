@@ -1,6 +1,5 @@
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
-import type { StoredSubject } from './states.ts'
 
 /**
  * The state of checks over time. Instants are milliseconds of the time line of the schedule: since 1970 as the clock of
@@ -47,6 +46,9 @@ export type RunOfStates = {
   readonly endedAt: number
   readonly verdicts: readonly Verdict[]
 }
+
+/** A subject with the names that outlive its monitor. */
+export type StoredSubject = Subject & Pick<WatchedMonitor, 'type'> & { readonly monitor: string }
 
 /** The properties of a monitor that the schedule runs, for confirmation and incidents. */
 export type WatchedMonitor = {
