@@ -699,7 +699,7 @@ export function simulate(
           member.released(this.#takeOver(effect.stored))
           break
         case 'adopt':
-          this.#takeOver(effect.stored)
+          member.released(this.#takeOver(effect.stored))
           break
         case 'write again':
           this.ledger.again(effect.stored, this.now)

@@ -142,12 +142,10 @@ export function nodesPart({
         void handOver(effect)
         return
       case 'release':
-      case 'adopt': {
+      case 'adopt':
         work?.states.takeOver(effect.stored)
-        const before = work?.notify.takeOver(effect.stored)
-        if (effect.type === 'release') member.released(before ?? [])
+        member.released(work?.notify.takeOver(effect.stored) ?? [])
         return
-      }
       case 'write again':
         work?.states.again(effect.stored)
         work?.notify.again(effect.stored.outbox)

@@ -70,9 +70,9 @@ export type MemberEffect =
   | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
   /** Call `handOver`, then `handedOver`. */
   | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
-  /** Go on with what is stored of these keys in states, ledger and outbox. */
+  /** Go on with what is stored of these keys in states, ledger and outbox, and pass what the outbox had of them to `released`. */
   | { readonly type: 'adopt'; readonly stored: Taken }
-  /** Forget these keys there, and pass what the outbox had of them to `released`. */
+  /** The same with nothing that is stored: forget these keys. */
   | { readonly type: 'release'; readonly stored: Taken }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
@@ -274,7 +274,7 @@ export class Membership {
     })
   }
 
-  /** Takes the rows that the outbox had of keys that were released. */
+  /** Takes the rows that the outbox had of keys that were released or adopted. */
   released(rows: readonly StoredRow[]): void {
     const news = rows.flatMap((one): readonly StoredRow[] => {
       const { row } = one

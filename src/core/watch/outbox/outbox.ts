@@ -561,7 +561,7 @@ export class Outbox {
     }
   }
 
-  /** What receivers know of an incident ends with that of the same fault which goes on under another name of its monitor. */
+  /** Receivers get the end of an incident with that of the same fault, which goes on under another name of its monitor. */
   #joinOther(former: StoredSubject, subject: StoredSubject): void {
     this.watch(subject)
     for (const address of this.#addresses.values()) {
