@@ -101,6 +101,15 @@ test('W10 (simulated) a store whose newest audit entry is older than before was 
   ])
 })
 
+test('W10 (simulated) a store whose newest audit entry is older than before also names the entries that this server has written since it last looked', () => {
+  const read = (newest: number, ...lost: readonly number[]): UpkeepEvent => ({ type: 'audit read', newest, lost })
+  const msgs = [read(41, 40, 42, 44, 45, 47), read(30, 31, 41)].map((event) => play([read(44), event]).effects[1]?.[0])
+  expect(msgs).toEqual([
+    'warn: the store is an earlier state of itself, as after a restore or a failover: audit entries 42 to 44 and 3 of those that this server has written (40 to 47), and the changes that they name, are gone',
+    'warn: the store is an earlier state of itself, as after a restore or a failover: audit entries 31 to 44, and the changes that they name, are gone',
+  ])
+})
+
 test('W10 (simulated) a store that has newer audit entries, but lacks some that this server has written, was set back', () => {
   const read = (newest: number, ...lost: readonly number[]): UpkeepEvent => ({ type: 'audit read', newest, lost })
   expect(play([read(44), read(70, 42, 44), read(71), read(72, 71)]).effects).toEqual([

@@ -75,11 +75,18 @@ export async function startNode({
   return { ...node, config }
 }
 
-export type Answered = { readonly status: number; readonly body: string }
+/** `retryAfterMs`: when to ask again, by its Retry-After. */
+export type Answered = {
+  readonly status: number
+  readonly body: string
+  readonly retryAfterMs?: number | undefined
+}
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Answered> {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(farMs) })
-  return { status: response.status, body: await response.text() }
+  const retryAfter = response.headers.get('retry-after')
+  const retryAfterMs = retryAfter === null ? undefined : Number(retryAfter) * 1_000
+  return { status: response.status, body: await response.text(), retryAfterMs }
 }
 
 /** Signs Ann in; with another password, a failed attempt. */

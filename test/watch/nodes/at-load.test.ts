@@ -16,7 +16,7 @@ function atLoad(seed: number): { readonly modes: number; readonly words: number;
   const chance = new Chance(seed)
   const table = new LeasesTable()
   const steady = new Steady(storePatience)
-  const settings = { digest: 'v0', network: new Set(['App/one']), own: new Set<string>() }
+  const settings = { digest: 'v0', network: new Map([['App/one', 'App/one']]), own: new Set<string>() }
   const member = new Membership({ node: 'a', process: 'a1', facts: { version: '1', startedAt: 0 }, settings }, 0)
   const loadMs = 900 * second
   const answers: { readonly at: number; readonly give: (now: number) => readonly MemberEffect[] }[] = []

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CutProxy, cutProxy } from '../../support/faults/cut-proxy.ts'
 import { maxGap, type ProbedPeer, probedPeer } from '../../support/faults/probed-peers.ts'
@@ -108,11 +110,39 @@ types:
       }
     }, 240_000)
 
+    test('what callers run at a node that stands by confirms nothing: no incident, no message and no series, although it fails there each time', async () => {
+      const [own, other] = [await nodes.holder(), await nodes.standby()]
+      const { config } = nodes.get(other)
+      const yaml = readFileSync(config, 'utf8')
+      const reload = async (text: string): Promise<void> => {
+        const reloads = (): number => nodes.get(other).log().split('"reloaded: ').length
+        const before = reloads()
+        writeFileSync(config, text, { mode: 0o600 })
+        nodes.get(other).signal('SIGHUP')
+        await nodes.wait(() => reloads() > before)
+      }
+      // From there, the peer is elsewhere, where nothing listens.
+      await reload(yaml.replace(`port: ${peer.port}`, `port: ${await freePort()}`))
+      // Three times as long as a fault needs to be confirmed.
+      for (let n = 0; n < 15; n += 1) {
+        const { status, body } = await ask(`${nodes.get(other).url}/healthcheck?ServerType=App&ExecutionMode=Standard`)
+        expect([status, body]).toEqual([503, expect.stringContaining('refused')])
+        await pause(1_000)
+      }
+      expect(await server.query('SELECT "id" FROM "historyIncidents"', database)).toEqual([])
+      for (const name of nodes.names()) expect(await nodes.text(name, '/metrics')).not.toContain('svc_incident_info{')
+      expect(await nodes.text(other, '/metrics')).not.toContain('tcp shop')
+      expect(await nodes.text(own, '/metrics')).toMatch(/^svc_check_confirmed\{[^}]*"tcp shop"[^}]*\} 1$/m)
+      expect(chat.alerts).toEqual([])
+      await reload(yaml)
+      expect(await nodes.holder()).toBe(own)
+    }, 240_000)
+
     test('a PostgreSQL that is away for 4 s moves no lease', async () => {
       const own = await nodes.holder()
       const { lease } = await stored()
       way.stall()
-      await new Promise((resolve) => setTimeout(resolve, 4_000))
+      await pause(4_000)
       way.heal('lost')
       expect(await nodes.holder()).toBe(own)
       expect((await stored()).lease).toEqual(lease)

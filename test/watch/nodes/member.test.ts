@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type MemberEffect, Membership } from '../../../src/core/watch/nodes/index.ts'
+import { type MemberEffect, Membership, presentKeys } from '../../../src/core/watch/nodes/index.ts'
 import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import { LeasesTable } from '../../support/store/leases-table.ts'
 import { outboxRowOf, requestOf, subjectOf } from '../../support/store/nodes.ts'
@@ -10,7 +10,7 @@ const second = 1_000
 function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly StoredRow[] = []) {
   const settings = (keys: readonly string[]) => ({
     digest: keys.join(),
-    network: new Set(keys),
+    network: presentKeys(keys.map((key) => ({ key, formerly: [] }))),
     own: new Set<string>(),
   })
   const facts = { version: '1', startedAt: 0 }
@@ -100,7 +100,7 @@ test('W4 a holder that lost the lease after a failover hands over what the next 
     const back = table.snapshot()
     const permit = member.beginWrite(['network'], clock.now)
     if (!permit) throw new Error('the holder may write')
-    member.wrote(permit, table.writeOutbox(permit.fences, [orders]), clock.now)
+    member.wrote(permit, table.writeOutbox(permit, [orders]), clock.now)
     if (isLost) back()
     passToB(table, clock.now)
     run(4 * second)
@@ -136,7 +136,7 @@ test('W4 a write that is answered after the other lease was taken counts as ackn
   expect(member.holdsLease(clock.now)).toBe(true)
   member.wrote(permit, 'stored', clock.now)
   const next = member.beginWrite(['machine'], clock.now)
-  expect(next?.fences).toMatchObject([{ acknowledged: 1, number: 2 }])
+  expect(next).toMatchObject([{ acknowledged: 1, number: 2 }])
 })
 
 test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {

@@ -425,8 +425,7 @@ const subjectOf = ({ labels }: ReceivedAlert): string =>
 
 /** The first and the last number of the audit entries that a node says are gone. */
 function reportedIn(log: string): readonly (readonly [number, number])[] {
-  const matches = log.matchAll(
-    /an earlier state of itself[^:]*: (?:\d+ of the audit entries that this server has written \((\d+)(?: to (\d+))?\)|audit entries (\d+) to (\d+))/g,
-  )
-  return [...matches].map(([, one, last, low, high]) => [Number(one ?? low), Number(last ?? one ?? high)] as const)
+  const lines = log.split('\n').filter((line) => line.includes('an earlier state of itself'))
+  const ranges = lines.flatMap((line) => [...line.matchAll(/(?:entries |\()(\d+)(?: to (\d+))?/g)])
+  return ranges.map(([, low, high]) => [Number(low), Number(high ?? low)] as const)
 }

@@ -21,7 +21,7 @@ const mayShow = Array.from({ length: 200 }, (_, at) => at + 1)
 
 test.each(plants)(
   'the simulated receivers find a planted defect by its rule: $what',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async (plant) => {
     const { subject, remove } = await planted(plant)
     try {

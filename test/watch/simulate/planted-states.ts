@@ -164,7 +164,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'a renamed incident does not know its first name',
     file: 'states.ts',
-    from: 'const state = withFormerName(place.state, place.row)',
+    from: 'const state = withFormerName(place.state, place.row, key)',
     to: 'const state = place.state',
     rule: 'renamed',
     seed: 14,

@@ -17,7 +17,7 @@ export const shipped: Subject = { nodes: shippedNodes, states: shippedStates, ou
 
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
-  /** Disturbances: when, which one, what it is about, and for how long. */
+  /** Disturbances: when, which one, what it is about, and for how long. `renamed`: a node gets a svc.yaml with another name of p1. */
   readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
   /** When what is observed fails: `p1`, or `disk of a`. */
   readonly failures: Readonly<Record<string, Span>>
@@ -143,6 +143,20 @@ function versionsOf(chance: Chance, names: readonly string[]): readonly (Version
   return versions
 }
 
+/** The svc.yaml in which the first peer has another name. */
+function renamedOf({ digest, monitors }: Version): Version & { readonly at: number } {
+  const all = [...monitors].map(([key, spec]): [string, Spec] =>
+    spec.peer.name === 'p1' ? [`${key}-renamed`, { ...spec, formerly: [key] }] : [key, spec],
+  )
+  const dependsOn = ({ dependsOn: keys }: Spec): readonly string[] =>
+    keys.map((key) => all.find(([, { formerly }]) => formerly.includes(key))?.[0] ?? key)
+  return {
+    digest: `${digest}-renamed`,
+    monitors: new Map(all.map(([key, spec]) => [key, { ...spec, dependsOn: dependsOn(spec) }])),
+    at: 0,
+  }
+}
+
 function receiversOf(chance: Chance): readonly Receiver[] {
   return ['pager', 'mail'].map((name): Receiver => {
     const windows: (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[] = []
@@ -177,12 +191,13 @@ export function simulate(
     script,
   }: { readonly losesRoutes?: boolean; readonly losesStore?: boolean; readonly script?: Script } = {},
 ): Outcome {
-  const { Membership, machineKey, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
+  const { Membership, machineKey, presentKeys, nodeOfKey, nodesKey, nodeVerdicts, shardsOf } = subject.nodes
   const { reportedOutMs } = shippedNodes
   const queue = new Queue()
   const chance = new Chance(seed)
   const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
-  const versions = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
+  const rolledOut = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
+  const versions = script ? [rolledOut[0] as Version, renamedOf(rolledOut[0] as Version)] : rolledOut
   const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
     names.map((name): readonly [string, Peer] => [
@@ -366,7 +381,7 @@ export function simulate(
     const slack = 4 * minute
     const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
     if (isOfRoute) {
-      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the owner counts.
+      // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the holder counts.
       const from = queue.now - 2 * minute
       const isAnswered = !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute
       const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
@@ -559,8 +574,8 @@ export function simulate(
 
     #settings(): shippedNodes.MemberSettings {
       const own = new Set(['Host/disk', '/svc/', '/svc/receivers'].map((key) => machineKey(this.name, key)))
-      const network = [...this.version.monitors].flatMap(([key, { formerly }]) => [key, ...formerly])
-      return { digest: this.version.digest, network: new Set(network), own }
+      const network = presentKeys([...this.version.monitors].map(([key, { formerly }]) => ({ key, formerly })))
+      return { digest: this.version.digest, network, own }
     }
     #specs(): ReadonlyMap<string, Spec> {
       if (this.#cached?.version === this.version) return this.#cached.specs
@@ -684,7 +699,7 @@ export function simulate(
           member.released(this.#takeOver(effect.stored))
           break
         case 'adopt':
-          this.#takeOver(effect.stored)
+          member.released(this.#takeOver(effect.stored))
           break
         case 'write again':
           this.ledger.again(effect.stored, this.now)
@@ -882,7 +897,7 @@ export function simulate(
     get #thawedAt(): number {
       return this.frozenUntil
     }
-    /** Reports the states of the nodes, as the owner does. */
+    /** Reports the states of the nodes, as the holder does. */
     #say(): void {
       if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
       const { rows, ageMs, memberMs } = this.member.rows(queue.now)
@@ -1075,12 +1090,12 @@ export function simulate(
       }
       const attempt = (): shippedNodes.Fenced => {
         armed?.(this.name)
-        const outcome = write(permit.fences)
+        const outcome = write(permit)
         if (outcome !== 'stored') {
           trace(`${this.name} may not store: ${JSON.stringify(outcome)}`)
           return outcome
         }
-        for (const { shard, epoch } of permit.fences) {
+        for (const { shard, epoch } of permit) {
           const name = nameOf(shard, this.name)
           const last = writers.get(name)
           if (last && (epoch < last.epoch || (epoch === last.epoch && last.process !== this.process)))
@@ -1124,6 +1139,13 @@ export function simulate(
       handOver(node.process, 'nobody')
     }
     live.delete(name)
+  }
+
+  const getVersion = (name: string, version: Version): void => {
+    versionAt.set(name, version)
+    reloadedAt = queue.now
+    const node = live.get(name)
+    node?.after(0, () => node.reload(version))
   }
 
   // What goes wrong.
@@ -1254,7 +1276,14 @@ export function simulate(
   }
   disturb('start', 40 * second)
   const all = losesRoutes ? ['killed', 'frozen'] : Object.keys(faults)
-  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => faults[what]?.(about, ms))
+  const scripted: typeof faults = {
+    ...faults,
+    renamed: (name = '', ms = 0) => {
+      disturb(`rollout ${name}`, ms)
+      getVersion(name, versions[1] as Version)
+    },
+  }
+  for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => scripted[what]?.(about, ms))
   for (let at = 2 * minute; !losesStore && !script && at < calmAt - 3 * minute; ) {
     const what = plan.of(all)
     queue.at(at, () => faults[what]?.())
@@ -1307,16 +1336,11 @@ export function simulate(
     }
   // Some take their time, so that a node is lost that alone has a monitor.
   const slowness = new Chance(seed + 700_001).is(0.15) ? 4 : 1
-  for (const version of losesRoutes || losesStore || script ? [] : versions.slice(1)) {
+  for (const version of losesRoutes || losesStore || script ? [] : rolledOut.slice(1)) {
     let after = 0
     queue.at(version.at, () => disturb('rollout', 40 * second * names.length * slowness))
     for (const name of names) {
-      queue.at(version.at + after, () => {
-        versionAt.set(name, version)
-        reloadedAt = queue.now
-        const node = live.get(name)
-        node?.after(0, () => node.reload(version))
-      })
+      queue.at(version.at + after, () => getVersion(name, version))
       after += slowness * chance.between(2 * second, 40 * second)
     }
   }
@@ -1347,7 +1371,7 @@ export function simulate(
         )
     }
     for (const { from, to, node: name, peer } of routes) {
-      // The owner does not reach it, and every other node does.
+      // The holder does not reach it, and every other node does.
       const lastedMs = time - from
       const node = awake.find((one) => one.name === name)
       const others = awake.filter((one) => one !== node)
@@ -1377,7 +1401,7 @@ export function simulate(
       // Runs go on.
       const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
       const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil) && !names.some(isBehind)
-      // An isolated owner whose peer has failed anyway notices it when it looks for that, every 30 s.
+      // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.
       const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)
       if (isReady && time - since > bound) broken('somebody runs it', `${key} for ${time - since} ms`, key)
@@ -1417,14 +1441,14 @@ export function simulate(
       const lastedMs = (calmMs.get(key) ?? 0) + second
       calmMs.set(key, lastedMs)
       // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
-      const owner = awake.find(({ keys }) => keys.has(key))
-      const state = owner?.states.stateOf({ key, check: 'connect' })
+      const holder = awake.find(({ keys }) => keys.has(key))
+      const state = holder?.states.stateOf({ key, check: 'connect' })
       const isFailed = typeof state === 'object' && state.level === 'failed'
       const answerMs = confirmMs + 10 * second
       // Another class of fault than the one that another node contested counts from its own first run.
       const isOther =
-        fault.kind === 'protocol' && owner !== undefined && lacksRoute(owner.name, peer, time - minute, time)
-      if (owner && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
+        fault.kind === 'protocol' && holder !== undefined && lacksRoute(holder.name, peer, time - minute, time)
+      if (holder && !isOther && lastedMs > peer.everyMs + answerMs + 10 * second && dependsOn.length === 0 && !isFailed)
         broken('confirmed in time', `${key} stands since ${time - fault.from} ms`, key)
       for (const receiver of receivers) {
         const worksMs = time - worksSince(receiver)

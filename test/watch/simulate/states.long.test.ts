@@ -17,7 +17,7 @@ test(`W18 simulated states keep all of their rules in ${seeds.length} more scena
 const all = [...plants, ...plantsByOthers]
 const mayShow = Array.from({ length: 200 }, (_, at) => at + 1)
 
-test.each(all)('the simulation finds a planted defect by its rule: $what', { timeout: 60_000 }, async (plant) => {
+test.each(all)('the simulation finds a planted defect by its rule: $what', { timeout: 300_000 }, async (plant) => {
   const { subject, remove } = await planted(plant)
   try {
     // A recorded seed that no longer shows the defect costs hundreds of scenarios each time.

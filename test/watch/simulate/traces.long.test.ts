@@ -3,8 +3,19 @@ import { type Script, shipped, simulate } from './simulated-nodes.ts'
 
 const second = 1_000
 
+/** A svc.yaml in which p1 has another name gets to one node, which is killed a while later, and then to the others. */
+const renamedAndKilled = (node: string, renamedAt: number): Script['events'] => [
+  [renamedAt, 'renamed', node, 10 * second],
+  [806 * second, 'killed', node, 90 * second],
+  ...['a', 'b', 'c']
+    .filter((one) => one !== node)
+    .map((one, at) => [(890 + 5 * at) * second, 'renamed', one, 10 * second] as const),
+]
+/** From before the node is killed until all have the new svc.yaml, and a while longer. */
+const failing = { p1: { from: 740 * second, to: 970 * second } }
+
 /**
- * Sequences of events that broke a rule while nodes shared the monitors among themselves, with the times that they had. Each is
+ * Sequences of events that broke a rule while nodes shared the monitors among themselves or held a lease, with the times that they had. Each is
  * simulated with three seeds: a seed then decides only how long runs and questions take.
  */
 const traces: readonly (readonly [what: string, script: Script])[] = [
@@ -15,6 +26,17 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
       failures: { p1: { from: 750 * second, to: 1_100 * second }, p2: { from: 600 * second, to: 795 * second } },
       events: [[799 * second, 'cut-off', node, 150 * second]],
     },
+  ]),
+  // Seed 400061: the next holder had an incident under the former name when it got the new one, and forgot it.
+  ...['a', 'b', 'c'].flatMap((node): (readonly [string, Script])[] => [
+    [
+      `the incident of a monitor that ${node} renames goes on where others do not know the new name yet`,
+      { failures: failing, events: renamedAndKilled(node, 800 * second) },
+    ],
+    [
+      `a fault of a monitor that only ${node} knows by its new name begins, and is another incident under the former one`,
+      { failures: failing, events: renamedAndKilled(node, 700 * second) },
+    ],
   ]),
   // Seed 9094: the second of two failovers within 10 s took an end that a machine had told about itself after the first one.
   [
@@ -30,10 +52,13 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
   ],
 ]
 
-test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that broke one: %s', (_, script) => {
+test.each(traces)('W4 simulated nodes keep all of their rules in a sequence that broke one: %s', (what, script) => {
   const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, false, { script }))
   expect(outcomes.flatMap(({ violations }) => violations)).toEqual([])
   // Both receivers are told a begin and an end of everything that fails.
   const messages = 4 * Object.keys(script.failures).length
+  if (what.startsWith('the incident of a monitor that'))
+    // That of the fault, and that of the node.
+    for (const { counts } of outcomes) expect(counts['begin']).toBe(2)
   for (const { counts } of outcomes) expect(counts['message']).toBeGreaterThanOrEqual(messages)
 })

@@ -261,6 +261,31 @@ test('W18 an incident goes on under a new name, starts its confirmation anew und
   expect(log().at(-1)).toBe('removed b connect failed → removed')
 })
 
+test('W18 an incident goes back to the name that its monitor has again, and has no other one', () => {
+  const { run, log, states, take } = watching([monitor('a')])
+  run('a', 0, refused)
+  run('a', 20, refused)
+  const names = (): readonly string[] =>
+    [...states.views(origin)].map(({ key, state: { incident } }) =>
+      [key, incident?.id, ...(incident?.formerly ?? []).map((one) => one.key)].join(' '),
+    )
+  const [first] = names()
+  const id = first?.split(' ')[1]
+  for (const [name, former] of [['b', 'a'], ['c', 'b'], ['b', 'a'], ['a']] as const)
+    take(states.configure([monitor(name, { formerly: former ? [former] : [] })], origin + 30 * second))
+  expect(names()).toEqual([`a ${id}`])
+  expect(log()).toEqual(['begin a connect ok → failed'])
+})
+
+test('W4 of two incidents of one fault under two names of a monitor, one goes on, and receivers are told that the other one is the same', () => {
+  const { run, states, take, transitions } = watching([monitor('a'), monitor('b')])
+  for (const key of ['a', 'b']) for (const at of [0, 20]) run(key, at, refused)
+  const ids = [...states.views(origin)].map(({ state }) => state.incident?.id)
+  take(states.configure([monitor('b', { formerly: ['a'] })], origin + 30 * second))
+  expect([...states.views(origin)].map(({ key, state }) => `${key} ${state.incident?.id}`)).toEqual([`b ${ids[1]}`])
+  expect(transitions.at(-1)).toMatchObject({ what: 'removed', key: 'a', incident: ids[0], goesOnAs: { key: 'b' } })
+})
+
 /** A server that is killed after each of its runs: `levels` of the runs, by seconds since the start. */
 function killedAfterEachRun(
   levels: Readonly<Record<number, Partial<Verdict>>>,

@@ -25,10 +25,11 @@ import {
   nodesKey,
   nodeVerdicts,
   type OthersQuestion,
+  presentKeys,
   shardsOf,
   soleNode,
 } from '../../watch/nodes/index.ts'
-import { receiverKey } from '../../watch/outbox/index.ts'
+import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
 import { lineKey, monitorOfSvc, reaches, type Verdict, type WatchedMonitor } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
@@ -96,14 +97,28 @@ export function nodesPart({
   const now = (): number => performance.now()
   const own = randomUUID()
   const keyOf = (key: string): string => machineKey(node, key)
-  const startedAt = Date.now()
   const peers = new NodeQuestions(node, own)
+  /** It learns its monitors, and asks for leases, once the server answers. */
+  const member = new Membership(
+    {
+      node,
+      process: own,
+      facts: {
+        version,
+        url: config.serve.url,
+        startedAt: Date.now(),
+        get peer() {
+          return peer()
+        },
+      },
+      settings: settingsOf(node, []),
+    },
+    now(),
+  )
   let work: LeaseFollowers | undefined
-  let member: Membership | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<unknown> = Promise.resolve()
-  let isClosed = false
-  let hasOthers = false
+  let isOpen = false
   /** The settings that two nodes must have in common, so that one may speak for the other. */
   let configuration = ''
   /** Why the last question to the store failed. Undefined: it did not, or there is no answer yet. */
@@ -112,14 +127,10 @@ export function nodesPart({
   const steady = new Steady(storePatience)
   let statement = ''
 
-  const happened = (event: (membership: Membership, at: number) => readonly MemberEffect[]): void => {
-    if (member && !isClosed) carryOut(member, event(member, now()))
+  const happened = (event: (at: number) => readonly MemberEffect[]): void => {
+    if (isOpen) for (const effect of event(now())) carryOut(effect)
   }
-
-  const carryOut = (membership: Membership, effects: readonly MemberEffect[]): void => {
-    for (const effect of effects) carryOutOne(membership, effect)
-  }
-  const carryOutOne = (membership: Membership, effect: MemberEffect): void => {
+  const carryOut = (effect: MemberEffect): void => {
     switch (effect.type) {
       case 'beat':
         void beat(effect)
@@ -131,12 +142,10 @@ export function nodesPart({
         void handOver(effect)
         return
       case 'release':
-      case 'adopt': {
+      case 'adopt':
         work?.states.takeOver(effect.stored)
-        const before = work?.notify.takeOver(effect.stored)
-        if (effect.type === 'release') membership.released(before ?? [])
+        member.released(work?.notify.takeOver(effect.stored) ?? [])
         return
-      }
       case 'write again':
         work?.states.again(effect.stored)
         work?.notify.again(effect.stored.outbox)
@@ -148,7 +157,7 @@ export function nodesPart({
         work?.schedule.follow()
         return
       case 'look':
-        void look(membership, effect.question)
+        void look(effect.question)
         return
       case 'ask':
         for (const one of effect.nodes) void askWhoSpeaks(one)
@@ -175,16 +184,16 @@ export function nodesPart({
 
   /** Questions about checks of one monitor that arrive together share a run. */
   const looks = new Map<string, Promise<readonly Verdict[]>>()
-  const look = async (membership: Membership, question: OthersQuestion): Promise<void> => {
+  const look = async (question: OthersQuestion): Promise<void> => {
     const { key, depth } = question
     const run = entryOf(looks, `${depth} ${key}`, async () => {
       const report = await work?.schedule.look(key, depth)
       return report ? verdictsOf(report) : []
     })
     try {
-      membership.looked(question, reaches(await run, question))
+      member.looked(question, reaches(await run, question))
     } catch (error) {
-      if (!isClosed) log({ level: 'warn', msg: `the run of ${key} for node ${question.from} failed: ${String(error)}` })
+      if (isOpen) log({ level: 'warn', msg: `the run of ${key} for node ${question.from} failed: ${String(error)}` })
     } finally {
       looks.delete(`${depth} ${key}`)
     }
@@ -192,15 +201,13 @@ export function nodesPart({
 
   const askWhoSpeaks = async ({ node: other, address }: AddressedNode): Promise<void> => {
     const askedAt = now()
-    if (await peers.ask(other, address, configuration))
-      happened((membership, at) => membership.otherSpeaks(other, askedAt, at))
+    if (await peers.ask(other, address, configuration)) happened((at) => member.otherSpeaks(other, askedAt, at))
   }
 
   const beat = async ({ id, request }: Extract<MemberEffect, { type: 'beat' }>): Promise<void> => {
     const answer = await answered((store) => store.beat(request))
-    if (!answer) return happened((membership, at) => membership.unanswered(id, at))
-    hasOthers = answer.rows.some((row) => row.isLive && row.node !== node)
-    happened((membership, at) => membership.answered(id, answer, at))
+    if (!answer) return happened((at) => member.unanswered(id, at))
+    happened((at) => member.answered(id, answer, at))
     judgeNodes()
     peers.key ??= await answered((store) => store.key())
   }
@@ -208,21 +215,21 @@ export function nodesPart({
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
     const stored = await answered(async (store) => {
       // This or an earlier process of the node may have sent something of which the store knows nothing.
-      const news = (await sentWithoutStore?.rows()) ?? []
-      if (news.length > 0) await store.handOver(news)
-      await sentWithoutStore?.forget()
+      await handOverTo(store, (await sentWithoutStore?.rows()) ?? [])
       return await store.stored()
     })
-    happened((membership, at) => membership.read(id, shard, stored, at))
+    happened((at) => member.read(id, shard, stored, at))
+  }
+
+  const handOverTo = async (store: NodesRows, news: readonly StoredRow[]): Promise<true> => {
+    if (news.length > 0) await store.handOver(news)
+    await sentWithoutStore?.forget()
+    return true
   }
 
   const handOver = async ({ rows: news }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
-    const isStored = await answered(async (store) => {
-      await store.handOver(news)
-      await sentWithoutStore?.forget()
-      return true
-    })
-    happened((membership, at) => membership.handedOver(news, isStored === true, at))
+    const isStored = await answered(async (store) => await handOverTo(store, news))
+    happened((at) => member.handedOver(news, isStored === true, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */
@@ -231,15 +238,14 @@ export function nodesPart({
     write: (store: NodesRows, fences: readonly Fence[]) => Promise<Fenced>,
   ): Promise<Fenced | undefined> => {
     const next = writing.then(async () => {
-      const permit = member?.beginWrite(shardsOf(keys), now())
-      if (!member || !permit) return undefined
-      const membership = member
+      const fences = member.beginWrite(shardsOf(keys), now())
+      if (!fences) return undefined
       let outcome: Fenced | 'failed' = 'failed'
       try {
-        outcome = await write(await rows(), permit.fences)
+        outcome = await write(await rows(), fences)
         return outcome
       } finally {
-        carryOut(membership, membership.wrote(permit, outcome, now()))
+        happened((at) => member.wrote(fences, outcome, at))
       }
     })
     writing = next.catch(() => {})
@@ -252,21 +258,21 @@ export function nodesPart({
     return all
   }
 
-  const mode = (): Mode => member?.mode(now()) ?? 'joining'
-  const holds = (): boolean => member?.holdsLease(now()) === true
+  const mode = (): Mode => member.mode(now())
+  const holds = (): boolean => member.holdsLease(now())
   const problem = (): string | undefined => {
     const present = mode()
     if (present === 'displaced') return `another svc serve has the name of this node, ${node}: set serve.node`
     return isByItself(present) ? `this node is without the store, which ${whyWithout()}` : undefined
   }
   const speaks = (): string => {
-    const other = member?.speaker(now())
+    const other = member.speaker(now())
     return other === undefined ? 'it sends messages by itself' : `${other} sends the messages about the network`
   }
   const whyWithout = (): string => storeFault ?? 'does not answer in time'
 
   const sayMode = (present: Mode, before: Mode): void => {
-    const holder = member?.holder(now())
+    const holder = member.holder(now())
     // Between two holders there is none for a moment.
     if (present === 'member' && holder === undefined) return
     const what: Readonly<Record<Mode, readonly ['info' | 'warn', string] | undefined>> = {
@@ -289,7 +295,7 @@ export function nodesPart({
 
   /** Whether each node is there. */
   const judgeNodes = (): void => {
-    if (!member?.runs(nodesKey, now())) return
+    if (!member.runs(nodesKey, now())) return
     const { rows: nodes, ageMs, memberMs } = member.rows(now())
     work?.states.say(nodesKey, nodeVerdicts(nodes, ageMs, memberMs))
   }
@@ -297,9 +303,9 @@ export function nodesPart({
   const elsewhere = async (): Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>> => {
     const byType = new Map<ServerType, MonitorElsewhere[]>()
     const away = (work?.schedule.monitors() ?? []).filter(
-      ({ key }) => nodeOfKey(key) === undefined && member?.runs(key, now()) !== true,
+      ({ key }) => nodeOfKey(key) === undefined && !member.runs(key, now()),
     )
-    if (!member || away.length === 0) return byType
+    if (away.length === 0) return byType
     const holder = member.holdsLease(now()) ? undefined : member.holder(now())
     const url = member.rows(now()).rows.find((row) => row.node === holder)?.facts?.url
     const confirmed = await work?.states.faultsOfAll()
@@ -312,9 +318,9 @@ export function nodesPart({
   }
 
   const tick = (): void => {
-    happened((membership, at) => membership.isolated(work?.states.isIsolated() === true, at))
-    member?.asks(work?.states.questions() ?? [], now())
-    happened((membership, at) => membership.tick(at))
+    happened((at) => member.isolated(work?.states.isIsolated() === true, at))
+    member.asks(work?.states.questions() ?? [], now())
+    happened((at) => member.tick(at))
     const present = mode()
     if (present !== 'member' && !isByItself(present)) return
     const news = steady.observe(present === 'member' ? undefined : whyWithout(), now())
@@ -327,14 +333,14 @@ export function nodesPart({
       node,
       keyOf,
       reports: [reports],
-      runs: (key) => member?.runs(key, now()) === true,
-      has: (key) => member?.watches(key) === true,
-      isElsewhere: (key) => member?.isElsewhere(key) !== false,
-      otherNode: (key) => member?.otherNode(key, now()),
-      configured: (monitors, receivers) =>
-        happened((membership, at) => membership.configured(settings(monitors, receivers), at)),
-      spreadMs: () => (hasOthers ? takenSpreadMs : undefined),
-      leads: () => holds() || (mode() === 'alone' && member?.speaker(now()) === undefined),
+      runs: (key) => member.runs(key, now()),
+      has: (key) => member.watches(key),
+      isElsewhere: (key) => member.isElsewhere(key),
+      otherNode: (key) => member.otherNode(key, now()),
+      configured: (monitors, receivers) => happened((at) => member.configured(settings(monitors, receivers), at)),
+      spreadMs: () =>
+        member.rows(now()).rows.some((row) => row.isLive && row.node !== node) ? takenSpreadMs : undefined,
+      leads: () => holds() || (mode() === 'alone' && member.speaker(now()) === undefined),
       problem,
       retryMs,
       writeStates: async (batch) => {
@@ -351,10 +357,9 @@ export function nodesPart({
         if (outcome !== undefined) return outcome === 'stored'
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
-      voice: (key) => member?.voice(key, now()) ?? 'silent',
-      mayRepeat: () => member !== undefined && member.voice(keyOf(receiverKey), now()) !== 'silent',
-      sentAlone: (receiver, incidents) => member?.sentAlone(receiver, incidents),
-      isUpToOther: (key) => member?.isUpToOther(key, now()) === true,
+      voice: (key) => member.voice(key, now()),
+      sentAlone: (receiver, incidents) => member.sentAlone(receiver, incidents),
+      isUpToOther: (key) => member.isUpToOther(key, now()),
     },
     follow: (following) => {
       work = following
@@ -362,16 +367,16 @@ export function nodesPart({
     answerToNode: (question) =>
       peers.answer(question, (asker) => {
         const keepsUp = work?.schedule.watches() === true && work.schedule.keepsUp()
-        return member?.speaksFor(asker, keepsUp, now()) ? configuration : undefined
+        return member.speaksFor(asker, keepsUp, now()) ? configuration : undefined
       }),
-    isLed: () => mode() !== 'member' || member?.holder(now()) !== undefined,
+    isLed: () => mode() !== 'member' || member.holder(now()) !== undefined,
     elsewhere,
     // Monitors are known by now, and run as soon as the server answers.
     answers: () => {
-      const facts = { version, url: config.serve.url, peer: peer(), startedAt }
+      isOpen = true
       const receivers = config.notify?.map(({ name }) => name) ?? []
       const first = settings(watchedMonitors(work?.schedule.monitors() ?? [], config), receivers)
-      member = new Membership({ node, process: own, facts, settings: first }, now())
+      happened((at) => member.configured(first, at))
       tick()
       timer ??= setInterval(tick, tickMs)
     },
@@ -380,14 +385,14 @@ export function nodesPart({
         node,
         isCoordinated: mode() === 'member',
         holds: holds(),
-        rows: member?.rows(now()).rows ?? [],
+        rows: member.rows(now()).rows,
       }),
     cancel: () => clearInterval(timer),
     close: async () => {
-      if (isClosed || !member) return
+      if (!isOpen) return
       await writing
-      carryOut(member, member.leave(now()))
-      isClosed = true
+      happened((at) => member.leave(at))
+      isOpen = false
       await rows()
         .then((store) => store.leave(node, own))
         .catch(() => {})
@@ -415,7 +420,7 @@ function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSet
   const text = JSON.stringify(byKey.map(({ key, dependsOn, formerly }) => [key, dependsOn, formerly]))
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
-    network: new Set(network.flatMap(({ key, formerly }) => [key, ...formerly])),
+    network: presentKeys(network),
     own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
   }
 }

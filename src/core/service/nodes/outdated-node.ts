@@ -94,7 +94,6 @@ export function outdatedNodePart({
         throw new Fault('Unavailable', reason)
       },
       voice: () => (isAlone() ? 'alone' : 'silent'),
-      mayRepeat: isAlone,
     },
     answers: () => {
       // It ends when it is cancelled.

@@ -369,7 +369,8 @@ export class NotifyDriver {
     const { receiver } = open
     const { now, noticeOf } = this.#options
     const isDue = now() - (this.#renewedAt.get(name) ?? Number.NEGATIVE_INFINITY) >= renewMs
-    if (!receiver.renew || !isDue || this.#renewing.has(name) || !this.#lease.mayRepeat()) return
+    const isSilent = this.#lease.voice(this.#lease.keyOf(receiverKey), 0) === 'silent'
+    if (!receiver.renew || !isDue || this.#renewing.has(name) || isSilent) return
     this.#renewedAt.set(name, now())
     this.#renewing.add(name)
     const { signal } = this.#stop

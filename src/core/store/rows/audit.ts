@@ -72,12 +72,13 @@ export function auditOver(
       })
     },
     lost: async () => {
-      const ids = written.remembered()
-      if (ids.length === 0) return []
+      const entries = written.remembered()
+      if (entries.length === 0) return []
+      const ids = entries.map(({ id }) => id)
       const present = await link.read((db) =>
         db.selectFrom('audit').select(['id', 'correlationId']).where('id', 'in', ids).execute(),
       )
-      return written.lost(ids, present)
+      return written.lost(entries, present)
     },
     ofRoles: async (after) => await (await past()).ofRoles(after),
     beginning: async () => await (await past()).beginning(),

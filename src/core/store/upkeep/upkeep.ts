@@ -160,23 +160,27 @@ function clockLines(before: ClockVerdict | undefined, now: ClockVerdict): readon
   return [{ type: 'log', level: 'warn', msg: `${now.warning}${effect}` }]
 }
 
-/** A database restored to an earlier moment, or a standby that had not received everything, answers like a sound store. */
+/**
+ * A database restored to an earlier moment, or a standby that had not received everything, answers like a sound store. The
+ * newest number alone does not show a loss: the store may have written other entries since, with higher numbers. Nor does it
+ * show what this server has written since the last look.
+ */
 function setBack(
   before: number,
   { newest, lost }: Extract<UpkeepEvent, { readonly type: 'audit read' }>,
 ): readonly UpkeepEffect[] {
-  const gone = newest < before ? `audit entries ${newest + 1} to ${before}` : ownEntries(lost)
-  if (gone === undefined) return []
-  const msg = `the store is an earlier state of itself, as after a restore or a failover: ${gone}, and the changes that they name, are gone`
-  return [{ type: 'log', level: 'warn', msg }]
-}
-
-/** The newest number does not show a loss: the store has written other entries since, with higher numbers. */
-function ownEntries(lost: readonly number[]): string | undefined {
-  const [first, last] = [lost[0], lost.at(-1)]
-  if (first === undefined) return undefined
+  const isBehind = newest < before
+  const own = isBehind ? lost.filter((id) => id <= newest || id > before) : lost
+  const [first, last] = [own[0], own.at(-1)]
   const numbers = first === last ? `${first}` : `${first} to ${last}`
-  return `${lost.length} of the audit entries that this server has written (${numbers})`
+  const whose = isBehind ? 'those' : 'the audit entries'
+  const gone = [
+    ...(isBehind ? [`audit entries ${newest + 1} to ${before}`] : []),
+    ...(own.length > 0 ? [`${own.length} of ${whose} that this server has written (${numbers})`] : []),
+  ]
+  if (gone.length === 0) return []
+  const msg = `the store is an earlier state of itself, as after a restore or a failover: ${gone.join(' and ')}, and the changes that they name, are gone`
+  return [{ type: 'log', level: 'warn', msg }]
 }
 
 function swept(state: Upkeep, at: number, reason: string | undefined): UpkeepStep {

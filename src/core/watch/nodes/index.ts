@@ -8,9 +8,8 @@ export {
   type Mode,
   shardsOf,
   type Voice,
-  type WritePermit,
 } from './member.ts'
-export { machineKey, nameWithNode, nodeOfKey, plainKey } from './names.ts'
+export { machineKey, nameWithNode, nodeOfKey, plainKey, presentKeys } from './names.ts'
 export { type NodeLease, soleNode } from './node-lease.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { overviewOf, type ViewedNode } from './overview.ts'

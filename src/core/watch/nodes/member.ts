@@ -47,8 +47,8 @@ import {
 export type MemberSettings = {
   /** The digest of `network`: the same on every node that has the same monitors. */
   readonly digest: string
-  /** The keys of monitors of the network, and those that they had before. */
-  readonly network: ReadonlySet<string>
+  /** The keys of monitors of the network, and those that they had before, with their present ones. */
+  readonly network: ReadonlyMap<string, string>
   /** The keys of the monitors of this machine (`machineKey`), also of what svc says of itself here. */
   readonly own: ReadonlySet<string>
 }
@@ -70,9 +70,9 @@ export type MemberEffect =
   | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
   /** Call `handOver`, then `handedOver`. */
   | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
-  /** Go on with what is stored of these keys in states, ledger and outbox. */
+  /** Go on with what is stored of these keys in states, ledger and outbox, and pass what the outbox had of them to `released`. */
   | { readonly type: 'adopt'; readonly stored: Taken }
-  /** Forget these keys there, and pass what the outbox had of them to `released`. */
+  /** The same with nothing that is stored: forget these keys. */
   | { readonly type: 'release'; readonly stored: Taken }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
@@ -84,9 +84,6 @@ export type MemberEffect =
   | { readonly type: 'crossChecks'; readonly answers: readonly NodeAnswer[] }
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
   | { readonly type: 'changed'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
-
-/** A write that may be made now. One at a time. */
-export type WritePermit = { readonly fences: readonly Fence[] }
 
 /** Whether messages about a key may be sent: after their attempt is stored, without the store and marked, or not now. */
 export type Voice = 'coordinated' | 'alone' | 'silent'
@@ -161,7 +158,7 @@ export class Membership {
   /** Whether what memory has is no longer in the store. */
   #isLost = false
   /** Whether a write is in progress. */
-  #writing: WritePermit | undefined
+  #writing: readonly Fence[] | undefined
   readonly #crossChecks: CrossCheckBook
   #effects: MemberEffect[] = []
 
@@ -197,7 +194,7 @@ export class Membership {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
       this.#mayHurry = true
-      this.#beatIfDue(now)
+      if (now >= this.#beatAt) this.#beat(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
       const nodes = this.#speakers.ask(this.#stand(now), this.#rows, now)
@@ -208,18 +205,18 @@ export class Membership {
   /** The monitors from now on. */
   configured(settings: MemberSettings, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const removed = [...this.#settings.network].filter((key) => !settings.network.has(key))
+      const removed = [...this.#settings.network.keys()].filter((key) => !settings.network.has(key))
       this.#settings = settings
       // Whether other nodes still have what this one no longer has is known to a holder alone.
       if (isByItself(this.#mode)) {
         for (const key of removed) this.#dropped.add(key)
         this.#release(removed)
       }
+      // What is known under a former name and what others have stored under the new one are read together.
+      const former = [...settings.network].filter(([key, present]) => key !== present && this.#leftOver.has(present))
+      this.#leaveOver(former.map(([key]) => key))
       this.#differs(now)
-      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) {
-        this.#leftOver = new Set([...this.#leftOver, ...removed])
-        this.#release(removed)
-      }
+      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)
       this.#shared = ''
       this.#beat(now)
     })
@@ -239,12 +236,10 @@ export class Membership {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
       if (!beat || beat.sentAt < this.#stillUntil) return
-      const { sentAt, asks } = beat
-      if (sentAt >= this.#answeredAt) this.#rows = rows
-      this.#answeredAt = Math.max(this.#answeredAt, sentAt)
+      if (beat.sentAt >= this.#answeredAt) this.#rows = rows
+      this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
-      for (const shard of shards)
-        this.#take(shard, asks[shard], leases[shard], { sentAt, now, acknowledged: beat.acknowledged[shard] })
+      for (const shard of shards) this.#take(shard, beat, leases[shard], now)
       this.#differs(now)
       this.#applyMode(now)
       const isAble = (key: string): boolean => this.#isolatedSince === undefined && this.#settings.network.has(key)
@@ -255,7 +250,7 @@ export class Membership {
       // What a look has shown to be free is taken at once.
       const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
       if (isFree && this.#mayHurry && this.#beats.size === 0) {
-        this.#mayHurry = asks.machine.type === 'read'
+        this.#mayHurry = beat.asks.machine.type === 'read'
         this.#beat(now)
       }
     })
@@ -279,7 +274,7 @@ export class Membership {
     })
   }
 
-  /** Takes the rows that the outbox had of keys that were released. */
+  /** Takes the rows that the outbox had of keys that were released or adopted. */
   released(rows: readonly StoredRow[]): void {
     const news = rows.flatMap((one): readonly StoredRow[] => {
       const { row } = one
@@ -314,28 +309,30 @@ export class Membership {
     this.#sentAlone.set(receiver, all)
   }
 
-  /** Undefined: it may not write about these now, or another write is in progress. `wrote` has to follow. */
-  beginWrite(of: readonly Shard[], now: number): WritePermit | undefined {
+  /**
+   * The fences of a write that may be made now, one at a time. `wrote` has to follow. Undefined: it may not write about these now,
+   * or another write is in progress.
+   */
+  beginWrite(of: readonly Shard[], now: number): readonly Fence[] | undefined {
     const parts = shards.filter((shard) => of.includes(shard))
     const isReady = parts.every((shard) => this.#isCoordinated(shard, now))
     if (this.#writing || !isReady) return undefined
-    const fences = parts.map((shard): Fence => {
+    this.#writing = parts.map((shard): Fence => {
       const part = this.#parts[shard]
       part.attempts += 1
       const { acknowledged, attempts, lease } = part
       const epoch = lease.hold?.epoch ?? 0
       return { shard, node: this.#node, process: this.#process, epoch, acknowledged, number: attempts }
     })
-    this.#writing = { fences }
     return this.#writing
   }
 
   /** How it ended. `failed`: nobody knows whether the store has it. */
-  wrote(permit: WritePermit, outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
+  wrote(fences: readonly Fence[], outcome: Fenced | 'failed', now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      if (this.#writing === permit) this.#writing = undefined
+      if (this.#writing === fences) this.#writing = undefined
       if (outcome === 'failed') return
-      for (const { shard, epoch, number } of permit.fences) {
+      for (const { shard, epoch, number } of fences) {
         const part = this.#parts[shard]
         if (part.lease.hold?.epoch !== epoch) continue
         if (outcome === 'stored') part.acknowledged = Math.max(part.acknowledged, number)
@@ -391,7 +388,11 @@ export class Membership {
 
   /** Also sees that the process has just stood still, before any event tells. */
   mode(now: number): Mode {
-    return now - this.#seenAt >= standstillMs ? 'joining' : this.#modeAt(now)
+    if (now - this.#seenAt >= standstillMs) return 'joining'
+    const { lease } = this.#parts.machine
+    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
+    if (this.#failingSince === undefined) return 'joining'
+    return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
   }
 
   /** Whether this node runs the monitors of the network for all. */
@@ -472,13 +473,6 @@ export class Membership {
     return this.mode(now) === 'member' && holds(lease, now) && isKnown && !mustRead && !reading && !this.#hasLeft
   }
 
-  #modeAt(now: number): Mode {
-    const { lease } = this.#parts.machine
-    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
-    if (this.#failingSince === undefined) return 'joining'
-    return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
-  }
-
   /** Whether what no monitor of this node has may be removed: all nodes have the same monitors, or have had time. */
   #isSettled(now: number): boolean {
     return this.#differSince === undefined || now - this.#differSince >= rolloutMs
@@ -522,7 +516,7 @@ export class Membership {
 
   #applyMode(now: number): void {
     const before = this.#mode
-    const mode = this.#modeAt(now)
+    const mode = this.mode(now)
     this.#mode = mode
     if (mode !== before) {
       this.#memberSince = mode === 'member' ? now : undefined
@@ -569,15 +563,8 @@ export class Membership {
     // What it has told without the store comes first.
     if (this.#news.length > 0 || this.#isHandingOver) return holds(this.#parts.network.lease, now)
     const isAlone = this.#others(({ isIsolated }) => !isIsolated).length === 0
-    return isAlone || this.#isolatedSince === undefined || this.#keepsIsolated(now)
-  }
-
-  #keepsIsolated(now: number): boolean {
-    return now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
-  }
-
-  #beatIfDue(now: number): void {
-    if (now >= this.#beatAt) this.#beat(now)
+    const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
+    return isAlone || this.#isolatedSince === undefined || isBrief
   }
 
   #beat(now: number): void {
@@ -605,14 +592,9 @@ export class Membership {
     if (now - this.#answeredAt >= beatMs) this.#failingSince ??= now
   }
 
-  #take(
-    shard: Shard,
-    ask: LeaseAsk,
-    answer: BeatAnswer['leases'][Shard],
-    { sentAt, now, acknowledged }: { readonly sentAt: number; readonly now: number; readonly acknowledged: number },
-  ): void {
+  #take(shard: Shard, { sentAt, asks, acknowledged }: Beat, answer: BeatAnswer['leases'][Shard], now: number): void {
     const part = this.#parts[shard]
-    const before = part.lease
+    const [ask, before] = [asks[shard], part.lease]
     part.lease = answered(before, ask, answer, { sentAt, now })
     const { hold } = part.lease
     const writes = answer.row?.writes ?? 0
@@ -629,10 +611,10 @@ export class Membership {
       if (ask.type === 'take' && isFirst) part.silentMs = ask.expected?.silentMs
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
       // One in an epoch that is over is refused, whenever the store gets it.
-      if (this.#writing?.fences.some((one) => one.shard === shard)) this.#writing = undefined
+      if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
     } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
     // The store has gone back in time to before a write that it had acknowledged.
-    else if (writes < acknowledged) part.lease = unsure(part.lease)
+    else if (writes < acknowledged[shard]) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
@@ -684,7 +666,12 @@ export class Membership {
     const isInMemory = (key: string): boolean => part.isKnown && !this.#leftOver.has(key)
     const inMemory = new Set(configured.filter(isInMemory))
     if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })
-    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...(settled ? strange : [])])
+    // Nodes with a newer svc.yaml have renamed it, and this one goes on under the name that it has.
+    const isRenamed = ({ state: { incident } }: Stored['states'][number]): boolean =>
+      incident?.formerly?.some(({ key }) => network.get(key) === key && !isInMemory(key)) === true
+    const renamed = new Set(stored.states.filter(isRenamed).map(({ row }) => row.key))
+    const isTaken = (key: string): boolean => settled || renamed.has(key)
+    const keys = new Set([...configured.filter((key) => !isInMemory(key)), ...strange.filter(isTaken)])
     if (keys.size > 0) {
       const silentMs = part.silentMs ?? (shard === 'network' ? stored.ageMs : undefined)
       const taken = takenOf(stored, keys, silentMs)
@@ -692,7 +679,7 @@ export class Membership {
       this.#effects.push({ type: 'adopt', stored: isInDoubt ? inDoubt(taken) : taken })
     }
     if (shard === 'network') {
-      this.#leftOver = new Set(settled ? [] : strange)
+      this.#leftOver = new Set(strange.filter((key) => !isTaken(key)))
       if (settled) for (const key of strange) this.#strange.add(key)
     }
     part.isKnown = true
@@ -700,7 +687,12 @@ export class Membership {
   }
 
   #networkKeys(): readonly string[] {
-    return [...this.#settings.network, nodesKey, ...this.#strange]
+    return [...this.#settings.network.keys(), nodesKey, ...this.#strange]
+  }
+
+  #leaveOver(keys: readonly string[]): void {
+    this.#leftOver = new Set([...this.#leftOver, ...keys])
+    this.#release(keys)
   }
 
   #release(keys: readonly string[]): void {

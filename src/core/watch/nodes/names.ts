@@ -10,6 +10,15 @@ export const plainKey = (key: string): string => {
   return node === undefined ? key : key.slice(node.length + 2)
 }
 
+/** The keys of monitors, and those that they had before unless another one has them, with their present ones. */
+export const presentKeys = (
+  monitors: readonly { readonly key: string; readonly formerly: readonly string[] }[],
+): ReadonlyMap<string, string> =>
+  new Map([
+    ...monitors.flatMap(({ key, formerly }) => formerly.map((former): [string, string] => [former, key])),
+    ...monitors.map(({ key }): [string, string] => [key, key]),
+  ])
+
 /** The name of a monitor for people who see those of all machines: `host (node-a)`. */
 export const nameWithNode = (node: string | undefined, name: string): string =>
   node === undefined ? name : `${name} (${node})`

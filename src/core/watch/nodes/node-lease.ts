@@ -45,8 +45,6 @@ export type NodeLease = {
   readonly voice: (key: string, unstoredMs: number) => Voice
   /** Whether messages about a monitor are up to another node, although this one may send others. */
   readonly isUpToOther: (key: string) => boolean
-  /** Whether it repeats to receivers what stands. */
-  readonly mayRepeat: () => boolean
   /** Messages about these incidents have left without the store. */
   readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
 }
@@ -76,6 +74,5 @@ export const soleNode: NodeLease = {
   },
   voice: (_, unstoredMs) => (unstoredMs === 0 ? 'coordinated' : unstoredMs >= aloneMs ? 'alone' : 'silent'),
   isUpToOther: () => false,
-  mayRepeat: () => true,
   sentAlone: () => {},
 }

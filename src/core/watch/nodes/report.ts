@@ -2,11 +2,11 @@ import type { Verdict } from '../states/index.ts'
 import { reportedOutMs } from './policy.ts'
 import type { NodeRow } from './types.ts'
 
-/** The key of the reports of nodes on each other. It has an owner as any monitor of the network. */
+/** The key of the reports of nodes on each other. They are those of the holder, as with any monitor of the network. */
 export const nodesKey = '/svc/nodes'
 
 /**
- * The verdicts of the owner of `nodesKey` on each node. `ageMs`: how long ago the store answered with these rows.
+ * The verdicts of the holder on each node. `ageMs`: how long ago the store answered with these rows.
  * `memberMs`: for how long this node has reached the store without a break: before, no node may have reached it. A node
  * that has left in order is not missed.
  */

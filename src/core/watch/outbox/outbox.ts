@@ -351,10 +351,11 @@ export class Outbox {
   }
 
   /** Something happened to a subject. */
-  transition({ what, incident, at, message, ...subject }: Transition, now: number): readonly OutboxEffect[] {
+  transition({ what, incident, at, message, goesOnAs, ...subject }: Transition, now: number): readonly OutboxEffect[] {
     return this.#during(now, () => {
       const row = subjectOf(subject)
       this.watch(row)
+      if (goesOnAs) this.#joinOther(row, goesOnAs)
       if (incident === undefined || (what !== 'end' && what !== 'removed' && what !== 'observed')) return
       const present = this.#lookup(row)
       if (typeof present === 'object' && present.state.incident?.id === incident) return
@@ -557,6 +558,17 @@ export class Outbox {
           ),
         }
       }
+    }
+  }
+
+  /** Receivers get the end of an incident with that of the same fault, which goes on under another name of its monitor. */
+  #joinOther(former: StoredSubject, subject: StoredSubject): void {
+    this.watch(subject)
+    for (const address of this.#addresses.values()) {
+      const row = address.rows.get(subjectId(former))
+      if (!row) continue
+      this.#change(address, subjectId(former), () => emptyRow)
+      this.#change(address, subjectId(subject), (own) => withNews(own, renamedRow(row, former, new Map())))
     }
   }
 

@@ -21,7 +21,7 @@ export type Word = {
   readonly stamp?: number | undefined
   /** The acknowledgements that had lapsed by then. Absent: none. */
   readonly lapsedAcks?: readonly string[] | undefined
-  /** A node without the store sent it, and the owner of the subject has got it from the store. */
+  /** A node without the store sent it, and the holder has got it from the store. */
   readonly isNews?: true | undefined
   /** Set while nobody knows whether the receiver has accepted it. */
   readonly line?: LineOfMessage | undefined
@@ -81,7 +81,10 @@ export type OutboxRow = {
     | undefined
   /** The earliest first. */
   readonly ends: readonly End[]
-  /** Other incidents of the same fault: several nodes without the store sent one each. They end together. */
+  /**
+   * Other incidents of the same fault: several nodes without the store sent one each, or nodes knew the monitor by different
+   * names. They end together.
+   */
   readonly others?: readonly Word[] | undefined
   /**
    * The receiver may show the subject as well, or is about to get an end: if it still fails, that is sent, or sent
@@ -257,7 +260,7 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
 
 /**
  * The stored row of a subject, with the messages that a node without the store sent about it. The store may have
- * another incident of the same fault, from its owner or from a further node. The receiver knows each of them by its id
+ * another incident of the same fault, from the holder or from a further node. The receiver knows each of them by its id
  * and has to get all ends.
  */
 export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
@@ -268,7 +271,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
   const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
-  // Whether the incident of the row is over is known by its owner alone.
+  // Whether the incident of the row is over is known by the holder alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
   const ends = [...row.ends, ...over].slice(-mostEnds)

@@ -10,7 +10,7 @@ export {
   type StoredStates,
 } from './ledger.ts'
 export { isUnreachable, rank } from './policy.ts'
-export { type Effect, lineKey, monitorOfSvc, States, type StoredSubject, type SubjectView } from './states.ts'
+export { type Effect, lineKey, monitorOfSvc, States, type SubjectView } from './states.ts'
 export { namesOf, subjectId, subjectOf, toldAs } from './subject.ts'
 export { StatesTable } from './table.ts'
 export type * from './types.ts'

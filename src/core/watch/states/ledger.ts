@@ -1,7 +1,7 @@
 import type { Shift } from '../schedule/index.ts'
-import type { Effect, StoredSubject } from './states.ts'
+import type { Effect } from './states.ts'
 import { subjectId, subjectOf } from './subject.ts'
-import type { Incident, SubjectState, Transition } from './types.ts'
+import type { Incident, StoredSubject, SubjectState, Transition } from './types.ts'
 
 /** The stored state of a subject, from which a process that starts again goes on. */
 export type StoredState = { readonly row: StoredSubject; readonly state: SubjectState }

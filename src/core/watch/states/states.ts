@@ -33,6 +33,7 @@ import type {
   Incident,
   KeyedMonitor,
   RunOfStates,
+  StoredSubject,
   Subject,
   SubjectState,
   Transition,
@@ -61,9 +62,6 @@ export type Effect =
   | { readonly type: 'witness' }
   /** Store what is known of a subject. Undefined: nothing is worth storing any more. */
   | { readonly type: 'store'; readonly row: StoredSubject; readonly state: SubjectState | undefined }
-
-/** A subject with the names that outlive its monitor. */
-export type StoredSubject = Subject & Pick<WatchedMonitor, 'type'> & { readonly monitor: string }
 
 /** The state of a subject, for pages and metrics. */
 export type SubjectView = StoredSubject & {
@@ -198,7 +196,10 @@ export class States {
       }
       for (const [key, watched] of this.#watched) {
         if (keys.has(key)) continue
-        if (isElsewhere(key)) this.#release(key)
+        // Stored by a node with a newer configuration.
+        const former = formersOf(watched).find((one) => keys.has(one))
+        if (former !== undefined) this.#rename(watched, former)
+        else if (isElsewhere(key)) this.#release(key)
         else for (const place of watched.places.values()) this.#remove(watched, place)
         this.#watched.delete(key)
       }
@@ -406,14 +407,14 @@ export class States {
     for (const place of renamed.places.values()) {
       const row: StoredSubject = { ...place.row, key, type, monitor: name }
       const other = watched.places.get(idOf(row))
-      // Another node has watched it under its new name already.
+      // Another node has watched it under that name already.
       if (other && (other.state.incident || !place.state.incident)) {
-        this.#remove(renamed, place)
+        this.#remove(renamed, place, row)
         continue
       }
       this.#busy.delete(place)
       if (other) this.#busy.delete(other)
-      const state = withFormerName(place.state, place.row)
+      const state = withFormerName(place.state, place.row, key)
       if (place.isStored) this.#effects.push({ type: 'store', row: place.row, state: undefined })
       this.#put(watched, this.#place(watched, row, state, false), state)
     }
@@ -684,7 +685,11 @@ export class States {
       to,
       fault,
       message,
-    }: Pick<IncidentStep, 'what' | 'at' | 'from' | 'to' | 'message'> & { readonly fault?: IncidentStep['fault'] },
+      goesOnAs,
+    }: Pick<IncidentStep, 'what' | 'at' | 'from' | 'to' | 'message'> & {
+      readonly fault?: IncidentStep['fault']
+      readonly goesOnAs?: StoredSubject | undefined
+    },
     incident: SubjectState['incident'],
   ): void {
     const { depth } = state
@@ -699,6 +704,7 @@ export class States {
       message,
       ...(incident?.cause === undefined ? {} : { cause: incident.cause }),
       ...(incident === undefined ? {} : { incident: incident.id }),
+      ...(goesOnAs === undefined ? {} : { goesOnAs }),
       depth,
     }
     this.#effects.push({ type: 'transition', transition, ...(incident === undefined ? {} : { incident }) })
@@ -725,7 +731,7 @@ export class States {
     else this.#busy.delete(place)
   }
 
-  #remove(watched: Watched, place: Place): void {
+  #remove(watched: Watched, place: Place, goesOnAs?: StoredSubject): void {
     const { row, state } = place
     const { incident } = state
     watched.places.delete(idOf(row))
@@ -735,7 +741,7 @@ export class States {
     const from = state.unobservedSince === undefined ? incident.level : 'unobserved'
     this.#report(
       place,
-      { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists' },
+      { what: 'removed', at: this.#now, from, to: 'removed', message: 'it no longer exists', goesOnAs },
       incident,
     )
   }
@@ -896,13 +902,18 @@ export class States {
   }
 }
 
-/** The state with an incident that goes on under another name. */
-function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor): SubjectState {
+/** The former names of the incidents of a monitor. */
+const formersOf = ({ places }: Watched): readonly string[] =>
+  [...places.values()].flatMap(({ state: { incident } }) => incident?.formerly ?? []).map(({ key }) => key)
+
+/** The state with an incident that goes on under the name `to`, perhaps one that it had before. */
+function withFormerName(state: SubjectState, { key, type, monitor }: KeyedMonitor, to: string): SubjectState {
   const { incident } = state
   if (!incident) return state
   const before = incident.formerly ?? []
-  if (before.some((one) => one.key === key)) return state
-  return { ...state, incident: { ...incident, formerly: [...before, { key, type, monitor }] } }
+  const at = before.findIndex((one) => one.key === to)
+  const names = at < 0 ? [...before.filter((one) => one.key !== key), { key, type, monitor }] : before.slice(0, at)
+  return { ...state, incident: { ...incident, formerly: names.length === 0 ? undefined : names } }
 }
 
 /** The monitor for reports of svc about itself, which no schedule runs. Its incidents begin without a delay. */

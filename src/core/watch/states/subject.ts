@@ -1,5 +1,4 @@
-import type { StoredSubject } from './states.ts'
-import type { Incident, KeyedMonitor, Subject } from './types.ts'
+import type { Incident, KeyedMonitor, StoredSubject, Subject } from './types.ts'
 
 /** The name of a subject in tables: the same wherever something is kept about it. */
 export const subjectId = ({ key, check, item }: Subject): string =>

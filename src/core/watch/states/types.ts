@@ -47,6 +47,9 @@ export type RunOfStates = {
   readonly verdicts: readonly Verdict[]
 }
 
+/** A subject with the names that outlive its monitor. */
+export type StoredSubject = Subject & Pick<WatchedMonitor, 'type'> & { readonly monitor: string }
+
 /** The properties of a monitor that the schedule runs, for confirmation and incidents. */
 export type WatchedMonitor = {
   readonly key: string
@@ -145,6 +148,8 @@ export type Transition = {
   readonly incident?: string | undefined
   /** The depth at which it was observed. */
   readonly depth: ExecutionMode
+  /** The subject under another name of its monitor, whose incident is about the same fault. This one ends with it. */
+  readonly goesOnAs?: StoredSubject | undefined
 }
 
 /** The outcome of a check in one run: the level, the class and the message belong together. */
