@@ -3,7 +3,7 @@ import type { RunDocument } from '../../src/core/protocol/index.ts'
 
 type Monitor = RunDocument['monitors'][number]
 type Result = Monitor['results'][number]
-type Named = Pick<Result, 'check' | 'subject'>
+type CheckPlace = Pick<Result, 'check' | 'subject'>
 type Measurement = NonNullable<Result['measurement']>
 
 /** The facts that a reader takes from the output of a run. */
@@ -43,7 +43,7 @@ function junit(entries: readonly Entry[]): Summary {
     const hasFailure = monitors.some(({ results }) => results.some(isFailure))
     return monitors.flatMap((monitor) => {
       // A dot would begin a name within a package.
-      const name = (one: Named): string => `${place}.${nameOf(monitor).replaceAll('.', '_')} › ${nameIn(one)}`
+      const name = (one: CheckPlace): string => `${place}.${nameOf(monitor).replaceAll('.', '_')} › ${nameIn(one)}`
       const ran = monitor.results.map((result) => ({ name: name(result), state: stateIn(result, hasFailure) }))
       return [...ran, ...(monitor.notRun ?? []).map((one) => ({ name: name(one), state: 'skipped' as const }))]
     })
@@ -67,7 +67,7 @@ function stateIn(result: Result, hasFailure: boolean): 'passed' | 'failed' | 'sk
 
 /** Every output is of single lines, whose blanks are single too. */
 const nameOf = ({ name = '' }: Monitor): string => name.trim().replace(/\s+/g, ' ')
-const nameIn = ({ check, subject }: Named): string =>
+const nameIn = ({ check, subject }: CheckPlace): string =>
   subject === undefined || check.endsWith(subject) ? check : `${check} ${subject}`
 
 /**
