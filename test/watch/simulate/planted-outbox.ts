@@ -415,6 +415,14 @@ export const plants: readonly Plant[] = [
     rule: 'texts',
   },
   {
+    what: 'what begins at the same time by a clock that was set back is the incident of then',
+    file: 'incident.ts',
+    from: 'Math.max(beganAt, namedAt + 1)',
+    to: 'Math.max(beganAt, Math.min(namedAt, beganAt))',
+    rule: 'nothing twice',
+    seed: 100_349,
+  },
+  {
     what: 'nobody waits until a cause is certain',
     file: 'states.ts',
     from: 'const mayWait = isVictim || this.#now - place.waitingSince < causeWaitMs',

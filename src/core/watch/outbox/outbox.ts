@@ -133,6 +133,8 @@ type Address = {
   /** Since when it has an incident of its own, and the id of that. */
   brokenSince: number | undefined
   brokenAs: string
+  /** The instant that the id of its latest incident follows from. */
+  brokenNamedAt: number
   /** When it last accepted a message, or gave no answer to one, as far as this process or its rows know. */
   messageAt: number
   /** Whether the last attempt sent a message again: what is new has its turn then. */
@@ -471,6 +473,7 @@ export class Outbox {
       failure: '',
       brokenSince: undefined,
       brokenAs: '',
+      brokenNamedAt: Number.NEGATIVE_INFINITY,
       messageAt: Math.max(...[...rows.values()].map(toldAt)),
       isAgain: false,
       refused: new Map(),
@@ -844,7 +847,9 @@ export class Outbox {
       return
     }
     address.brokenSince = failingSince
-    address.brokenAs = receiverIncident(rules.name, failingSince)
+    // The clock may have been set back since the one before.
+    address.brokenNamedAt = Math.max(failingSince, address.brokenNamedAt + 1)
+    address.brokenAs = receiverIncident(rules.name, address.brokenNamedAt)
     this.watch(this.#receiverSubject(rules.name))
     this.#nextAt = this.#now
   }
