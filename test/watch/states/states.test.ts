@@ -851,6 +851,26 @@ test('W18 a fault that begins at the time of an earlier one, because the clock w
   expect(transitions.map(({ incident }) => incident)).not.toContain(next.transitions[0]?.incident)
 })
 
+test('W18 a victim that gets worse as it parts from its cause has the text and the class of then', () => {
+  const { states, run, tick } = watching([monitor('db'), monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })])
+  for (const at of [60, 80]) {
+    run('db', at, refused)
+    run('shop', at, { level: 'warning', message: 'it is slow' })
+  }
+  tick(81)
+  expect(states.stateOf({ key: 'shop', check: 'connect' })).toMatchObject({
+    incident: { cause: { key: 'db' }, level: 'warning', message: 'it is slow' },
+  })
+  for (const at of [100, 110]) run('db', at, ok)
+  tick(111)
+  for (const at of [120, 131.5]) run('shop', at, { level: 'failed', fault: 'auth', message: 'it refuses the sign-in' })
+  run('db', 140, ok)
+  run('shop', 140, { level: 'failed', fault: 'auth', message: 'it refuses the sign-in' })
+  const state = states.stateOf({ key: 'shop', check: 'connect' })
+  const incident = { level: 'failed', fault: 'auth', message: 'it refuses the sign-in', cause: undefined }
+  expect(state).toMatchObject({ incident })
+})
+
 test('W18 a victim is not kept by a cause that is well, although the one between them has no verdicts', () => {
   const { run, tick, log } = watching([
     monitor('net'),

@@ -153,14 +153,12 @@ function followCause(
   if (blame.type === 'wait' || incident.freedAt === undefined) return undefined
   const { latest } = state
   if (blame.type === 'victim' || latest === undefined || !parts(state, confirmMs)) return undefined
+  const { level, fault, message } = state
   const own: Incident = {
     ...incident,
-    cause: undefined,
-    freedAt: undefined,
-    confirmedAt: now,
-    level: state.level === 'failed' ? 'failed' : 'warning',
+    ...{ cause: undefined, freedAt: undefined, confirmedAt: now },
+    ...{ level: level === 'failed' ? 'failed' : 'warning', fault, message },
   }
-  const { level, fault, message } = state
   return { incident: own, what: 'freed', at: latest.at, from: incident.level, to: level, fault, message, of: own }
 }
 
