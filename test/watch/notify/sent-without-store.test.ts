@@ -8,6 +8,7 @@ import {
   mostLines,
   type NoticeItem,
   Outbox,
+  type OutboxRow,
   type OutboxRows,
   type Present,
   rowsOfSent,
@@ -348,6 +349,42 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+})
+
+test('W23 of two incidents of a check that a process told without the store, the next process sends the end of the earlier one', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = (incident: string, level: 'ok' | 'failed', beganAt: number): string =>
+    JSON.stringify({ receiver: 'pager', incident, subject, level, beganAt, at: beganAt + 5 })
+  const rowOf = (...lines: readonly string[]): OutboxRow | undefined =>
+    rowsOfSent(lines.join('\n'), { store: 'store-1', node: 'a', now: day }).rows[0]?.row
+  const one = [head, line('i-1', 'failed', 10), line('i-2', 'failed', 20)]
+  const ends = [{ incident: 'i-1', what: 'end', endedAt: 20, isAssumed: true }]
+  const row = rowOf(...one)
+  expect(row).toMatchObject({ attempt: { incident: 'i-2' }, ends })
+  expect(row?.others).toBeUndefined()
+  // Nobody must believe after that end that the check is well.
+  expect(row && withoutSentEnds(row)).toMatchObject({ attempt: { incident: 'i-2' }, ends, isInDoubt: true })
+  // The answer to the message with both has arrived.
+  expect(rowOf(...one, line('i-1', 'ok', 10))).toMatchObject({ ends: [], others: [{ incident: 'i-1', isOver: true }] })
+  // Another process knew nothing of the first one, which may be the same fault.
+  expect(rowOf(head, line('i-1', 'failed', 10), head, line('i-2', 'failed', 20))).toMatchObject({
+    ...{ ends: [], attempt: { incident: 'i-2' }, others: [{ incident: 'i-1' }] },
+  })
+})
+
+test('W23 what a receiver got the end of without the store, and then perhaps once more, ends for it once more', () => {
+  const word = { incident: 'i-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const endsAfter = (row: OutboxRow): readonly unknown[] => {
+    const outbox = new Outbox(day, () => 'removed')
+    outbox.restore([{ receiver: 'pager', subject, row }], day)
+    outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], day)
+    return outbox.tick(day).effects.flatMap((effect) => (effect.type === 'send' ? effect.items : []))
+  }
+  const last = { ...word, isOver: true } as const
+  expect(endsAfter({ last, ends: [] })).toEqual([])
+  expect(endsAfter({ last, attempt: { ...word, at: 20 }, ends: [] })).toMatchObject([
+    { incident: 'i-1', what: 'removed' },
+  ])
 })
 
 test('W23 the end of a fault of a receiver is noted before it leaves and once it is accepted, and other ends only then', () => {

@@ -389,8 +389,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'an end that was lost says that it was over when it began',
     file: 'row.ts',
-    from: 'const endedAt = Math.max(about.beganAt, next.beganAt)',
-    to: 'const endedAt = Math.min(about.beganAt, next.beganAt)',
+    from: 'const endedAt = Math.max(about.beganAt, next.beganAt, observedAt)',
+    to: 'const endedAt = Math.min(about.beganAt, next.beganAt, observedAt)',
     rule: 'ends have their time',
   },
   {

@@ -173,8 +173,13 @@ export function withEnd(
     const own = one.isAssumed && firstAssumed >= 0 ? { ...one, what, endedAt, text, isAssumed: undefined } : one
     return firstAssumed >= 0 && at >= firstAssumed ? { ...own, line: undefined } : own
   })
-  return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
+  // It has that end, unless it perhaps got the incident once more since.
+  const isTold = row.last?.isOver === true && row.attempt === undefined
+  return { ends: [...earlier, ...others, ...(isTold ? [] : [end])].slice(-mostEnds) }
 }
+
+/** The text of an end that nobody recorded. */
+export const lostEnd = 'it ended before the next fault began'
 
 /**
  * Another incident stands than the row is about: the end of the earlier one was not recorded, and is sent first. Nobody knows
@@ -185,10 +190,10 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
   if (!about || about.incident === next.id) return row
   const other = row.others?.find(({ incident }) => incident === next.id)
   if (other) return aboutAnother(row, other)
-  // The clock may have been set back between the two.
-  const endedAt = Math.max(about.beganAt, next.beganAt)
-  const text = 'it ended before the next fault began'
-  const end = { incident: about.incident, what: 'end', endedAt, text, isAssumed: true } as const
+  // The clock may have been set back between the two, or the store may have an earlier one that goes on. It stood when it was told.
+  const { observedAt = about.beganAt } = row.attempt ?? row.last ?? {}
+  const endedAt = Math.max(about.beganAt, next.beganAt, observedAt)
+  const end = { incident: about.incident, what: 'end', endedAt, text: lostEnd, isAssumed: true } as const
   return { ...withEnd(row, end), isInDoubt: true }
 }
 
@@ -323,7 +328,8 @@ export function withoutSentEnds(news: OutboxRow): OutboxRow {
   const words = [...wordsIn(news), ...(news.others ?? [])]
   if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
   const [last, ...others] = words.filter(({ isOver }) => !isOver)
-  return { ...firstWord(last), ends: news.ends, ...othersOf(others) }
+  const isInDoubt = last !== undefined && news.ends.length > 0
+  return { ...firstWord(last), ends: news.ends, ...othersOf(others), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> =>
