@@ -326,7 +326,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
     const all = new Map(stored.map((one) => [one.receiver, one]))
     for (const one of rows) {
       const before = all.get(one.receiver)?.row
-      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
+      const row = one.row && (before ? withNews(before, one.row, true) : withoutSentEnds(one.row))
       if (row) all.set(one.receiver, { ...one, row })
     }
     const outbox = new Outbox(2 * day, () => 'removed')
@@ -349,6 +349,12 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+  // The store knows only that both have to be told.
+  const need = { incident: 'mail-1', level: 'failed', beganAt: 0, since: 0 } as const
+  const needed = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { need, ends: [] } }))
+  expect(messagesAfter(needed, [line('pager', 'failed'), line('pager', 'ok')])).toEqual(['chat end'])
+  const tried = [...lines.slice(0, 2), line('pager', 'ok', true)]
+  expect(messagesAfter(needed, tried)).toEqual(['pager end', 'chat end'])
 })
 
 test('W23 of two incidents of a check that a process told without the store, the next process sends the end of the earlier one', () => {

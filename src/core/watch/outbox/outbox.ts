@@ -160,6 +160,8 @@ type Message = { readonly id?: string; readonly lines: Lines }
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
+/** Whether only the process that says it knows how the subject is. */
+export const isOfReceiver = ({ key }: StoredSubject): boolean => key.endsWith(receiverKey)
 /** The text of the end of such an incident. */
 export const worksAgain = 'it accepts messages again'
 

@@ -263,9 +263,9 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
 /**
  * The stored row of a subject, with the messages that a node without the store sent about it. The store may have
  * another incident of the same fault, from its owner or from a further node. The receiver knows each of them by its id
- * and has to get all ends.
+ * and has to get all ends. `knowsEnds`: that node alone knows whether an incident of the subject is over.
  */
-export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
+export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false): OutboxRow {
   const row = withSentWord(withSentEnds(stored, news), news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
@@ -273,8 +273,9 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
   const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
-  // Whether the incident of the row is over is known by its owner alone.
-  const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
+  // Whether the incident of the row is over is known by its owner.
+  const over = newOf(news.ends.filter(({ incident }) => knowsEnds || incident !== row.need?.incident))
+  const isOver = over.some(({ incident }) => incident === row.need?.incident)
   if (words.length === 0 && over.length === 0) return row
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
@@ -282,6 +283,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const isInDoubt = row.isInDoubt || ends.length > 0
   return {
     ...row,
+    ...(isOver ? { need: undefined } : {}),
     ...firstWord(first),
     ends,
     ...othersOf(others),
@@ -295,9 +297,10 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
  * knew is still open: if the subject fails once more, that is sent.
  */
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
-  const over = new Set([...wordsIn(news), ...(news.others ?? [])].flatMap((one) => (one.isOver ? [one.incident] : [])))
+  const words = [...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => isOver)
+  const over = new Map(words.map((word) => [word.incident, word]))
   const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
-  const [about] = wordsIn(row)
+  const [about = over.get(row.need?.incident ?? '')] = wordsIn(row)
   const { others = [], ends } = row
   if (!(about && isSent(about)) && !others.some(isSent) && !ends.some(isSent)) return row
   const { others: _, ...rest } = row

@@ -1,5 +1,5 @@
 import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
-import { type NoticeItem, receiverKey, type StoredRow, worksAgain } from './outbox.ts'
+import { isOfReceiver, type NoticeItem, type StoredRow, worksAgain } from './outbox.ts'
 import { type End, lostEnd, type Word } from './row.ts'
 
 /**
@@ -35,8 +35,6 @@ export const linesOf = (
     const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at }
     return `${JSON.stringify(isTried ? { ...line, isTried } : line)}\n`
   })
-
-const isOfReceiver = ({ key }: StoredSubject): boolean => key.endsWith(receiverKey)
 
 type SentLine = {
   readonly receiver: string
