@@ -378,6 +378,19 @@ test('W23 of two incidents of a check that a process told without the store, the
   })
 })
 
+test('W23 a receiver that got another level of another incident without the store is told how the incident is now', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = { receiver: 'pager', incident: 'i-2', subject, beganAt: 15, at: 20 }
+  const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const isInDoubtAfter = (level: 'warning' | 'failed', at = 20): boolean | undefined => {
+    const text = [head, JSON.stringify({ ...line, level, at })].join('\n')
+    const [sent] = rowsOfSent(text, { store: 'store-1', node: 'a', now: day }).rows
+    return sent?.row && withNews({ last, ends: [] }, sent.row).isInDoubt
+  }
+  expect(isInDoubtAfter('failed')).toBe(true)
+  expect([isInDoubtAfter('warning'), isInDoubtAfter('failed', 5)]).toEqual([undefined, undefined])
+})
+
 test('W23 what a receiver got the end of without the store, and then perhaps once more, ends for it once more', () => {
   const word = { incident: 'i-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
   const endsAfter = (row: OutboxRow): readonly unknown[] => {

@@ -244,6 +244,7 @@ function direOf(
 ) {
   const outages: Span[] = []
   const kills: { readonly at: number; readonly downMs?: number }[] = []
+  const late: { readonly from: number; readonly at: number; readonly to: number }[] = []
   const lastAt = endAt - 3.5 * hour
   for (let at = chance.between(10 * minute, 40 * minute); at < lastAt; at += chance.between(5 * minute, 45 * minute)) {
     const to = at + chance.of([5 * minute, 12 * minute, 25 * minute, 40 * minute])
@@ -251,7 +252,10 @@ function direOf(
     for (let left = chance.between(0, 2); left > 0; left -= 1) kills.push({ at: chance.between(at, to) })
     // Once svc runs again, the store is back, and levels have changed meanwhile.
     const lateAt = chance.between(to - 5 * minute, to)
-    if (chance.is(0.5)) kills.push({ at: lateAt, downMs: to - lateAt + chance.between(second, 3 * minute) })
+    if (chance.is(0.5)) {
+      kills.push({ at: lateAt, downMs: to - lateAt + chance.between(second, 3 * minute) })
+      late.push({ from: at, at: lateAt, to })
+    }
     at = to
   }
   const changing = (peer: Peer): Peer => {
@@ -265,6 +269,20 @@ function direOf(
       }
       segments.push({ begin: at, level: 'ok', isFlapping: false })
       at += chance.of([45 * second, 3 * minute, 15 * minute]) + chance.between(0, 2 * minute)
+    }
+    // It gets worse in an outage, and eases while svc is down.
+    const dip = late.length > 0 && chance.is(0.4) ? chance.of(late) : undefined
+    if (dip) {
+      const [from, to] = [dip.from - 8 * minute, dip.to + 45 * minute]
+      const around = segments.splice(0).filter(({ begin }) => begin < from || begin >= to)
+      const levels = [
+        [from, 'warning'],
+        [dip.from + minute, 'failed'],
+        [dip.at, 'warning'],
+        [to, 'ok'],
+      ] as const
+      const own = levels.map(([begin, level]): Segment => ({ begin: Math.max(1, begin), level, isFlapping: false }))
+      segments.push(...[...around, ...own].toSorted((a, b) => a.begin - b.begin))
     }
     const { begin } = chance.of(segments)
     const removedAt = chance.is(0.4) ? begin + chance.between(2 * minute, 12 * minute) : Number.POSITIVE_INFINITY
@@ -778,7 +796,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       for (const one of sent) {
         const key = `${one.receiver} ${idOf(one.subject)}`
         const before = rows.get(key)?.row
-        const row = one.row && (before ? subject.withNews(before, one.row) : subject.withoutSentEnds(one.row))
+        const row =
+          one.row &&
+          (before
+            ? subject.withNews(before, one.row, Shipped.isOfReceiver(one.subject))
+            : subject.withoutSentEnds(one.row))
         if (row) rows.set(key, { ...one, row })
         if (row && row !== before) dirty.set(key, { ...one, row })
       }

@@ -280,7 +280,9 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
   const others = [...(row.others ?? []), ...(about ? words : rest)]
-  const isInDoubt = row.isInDoubt || ends.length > 0
+  // Of several incidents, it shows the level of the one that it was told last.
+  const isOther = words.some(({ at, level }) => about !== undefined && at > about.at && level !== about.level)
+  const isInDoubt = row.isInDoubt || ends.length > 0 || isOther
   return {
     ...row,
     ...(isOver ? { need: undefined } : {}),
