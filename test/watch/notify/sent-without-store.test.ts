@@ -431,6 +431,10 @@ test('W23 a receiver that perhaps got a change without the store is told how the
     return sent?.row && withNews({ last, ends: [] }, sent.row)
   }
   expect(rowAfter(line('failed', 20))).toMatchObject({ last, attempt: { incident: 'i-1', level: 'failed' } })
+  // It went on after an end that left without the store.
+  const [again] = rowsOfSent([head, line('failed', 20)].join('\n'), { store: 'store-1', node: 'a', now: day }).rows
+  const over = { last: { ...last, isOver: true }, ends: [] } as const
+  expect(again?.row && withNews(over, again.row)).toMatchObject({ attempt: { incident: 'i-1', at: 20 } })
   // The store has what came later, and the end of an incident counts more.
   expect(rowAfter(line('failed', 5))).toEqual({ last, ends: [] })
   expect(rowAfter(line('failed', 20), line('ok', 30))).toMatchObject({ last: { isOver: true } })

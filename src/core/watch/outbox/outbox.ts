@@ -759,7 +759,10 @@ export class Outbox {
     // What is sent again knows no more acknowledgements than before.
     const isAgain = row.attempt?.line?.message === message
     const lapsedAcks = isAgain ? row.attempt?.lapsedAcks : own?.lapsedAcks
-    const word = own && due && { ...own, lapsedAcks, line: { message, what: due.what } }
+    // The ids of later messages follow from it, also where the clock was set back since the last one.
+    const stampAfter = (row.last?.stamp ?? row.last?.at ?? Number.NEGATIVE_INFINITY) + 1
+    const stamp = stampAfter > this.#now ? { stamp: stampAfter } : {}
+    const word = own && due && { ...own, ...stamp, lapsedAcks, line: { message, what: due.what } }
     const incidents = new Set(ends.map(({ incident }) => incident))
     this.#change(address, id, (before) => {
       const left = isAgain && !word ? withoutLine(before, message) : before

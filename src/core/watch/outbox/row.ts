@@ -321,7 +321,7 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
  */
 function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
   const { last, attempt } = row
-  if (!last || last.isOver || attempt) return row
+  if (!last || attempt) return row
   const sent = [...wordsIn(news), ...(news.others ?? [])].find(
     ({ incident, isUnsure, at }) => isUnsure && incident === last.incident && at > last.at,
   )
