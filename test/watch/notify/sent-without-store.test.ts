@@ -353,8 +353,8 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   const need = { incident: 'mail-1', level: 'failed', beganAt: 0, since: 0 } as const
   const needed = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { need, ends: [] } }))
   expect(messagesAfter(needed, [line('pager', 'failed'), line('pager', 'ok')])).toEqual(['chat end'])
-  const tried = [...lines.slice(0, 2), line('pager', 'ok', true)]
-  expect(messagesAfter(needed, tried)).toEqual(['pager end', 'chat end'])
+  const unanswered = [...lines.slice(0, 2), line('pager', 'ok', true)]
+  expect(messagesAfter(needed, unanswered)).toEqual(['pager end', 'chat end'])
 })
 
 test('W23 of two incidents of a check that a process told without the store, the next process sends the end of the earlier one', () => {

@@ -248,7 +248,7 @@ test('W23 a receiver that begins to fail at the time of an earlier failure, beca
     now,
   )
   outbox.watch(present.subject)
-  const told: string[] = []
+  const lines: string[] = []
   /** Ticks at these times, in seconds. Mail accepts everything, and chat only while it works. */
   const tickAt = (times: readonly number[], works: boolean): void => {
     for (const at of times) {
@@ -257,7 +257,7 @@ test('W23 a receiver that begins to fail at the time of an earlier failure, beca
         if (effect.type !== 'send') continue
         const isWell = effect.receiver === 'mail' || works
         for (const { what, incident, subject: of } of effect.items)
-          if (of.item === 'chat') told.push(`${what} ${incident}`)
+          if (of.item === 'chat') lines.push(`${what} ${incident}`)
         const later = { what: 'later', message: 'it is down', isPerhapsReceived: false } as const
         outbox.answered(effect.receiver, effect.attempt, isWell ? { what: 'accepted' } : later, now)
       }
@@ -269,7 +269,7 @@ test('W23 a receiver that begins to fail at the time of an earlier failure, beca
   outbox.shift({ ms: -1_200_000, errorMs: -1_200_000, move, correct: move })
   present = second
   tickAt([0, 700, 701], false)
-  const [begin, end, next] = told
+  const [begin, end, next] = lines
   expect([end, next?.split(' ')[0]]).toEqual([begin?.replace('begin', 'end'), 'begin'])
   expect(next).not.toBe(begin)
 })

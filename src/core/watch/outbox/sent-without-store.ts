@@ -48,7 +48,7 @@ type SentLine = {
   readonly isTried?: true | undefined
 }
 
-/** What the file has of an incident. `endedAt`: when the next one began for the same process. */
+/** An incident in the file. `endedAt`: when the next one began for the same process. */
 type Told = { readonly word: Word; readonly process: number; readonly endedAt?: number | undefined }
 
 /** The rows to add to those of a store, and how many lines are passed over. */

@@ -156,8 +156,12 @@ function followCause(
   const { level, fault, message } = state
   const own: Incident = {
     ...incident,
-    ...{ cause: undefined, freedAt: undefined, confirmedAt: now },
-    ...{ level: level === 'failed' ? 'failed' : 'warning', fault, message },
+    cause: undefined,
+    freedAt: undefined,
+    confirmedAt: now,
+    level: level === 'failed' ? 'failed' : 'warning',
+    fault,
+    message,
   }
   return { incident: own, what: 'freed', at: latest.at, from: incident.level, to: level, fault, message, of: own }
 }
