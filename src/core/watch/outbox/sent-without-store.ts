@@ -70,25 +70,25 @@ export function rowsOfSent(
     } else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push({ ...value, process })
     else passedOver += 1
   }
-  const byRow = new Map<string, { readonly first: SentLine; readonly told: Map<string, Told> }>()
+  const byRow = new Map<string, { readonly first: SentLine; readonly incidents: Map<string, Told> }>()
   for (const line of lines) {
     const { receiver, subject, incident, process } = line
     const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
-    const { told } = byRow.get(id) ?? { told: new Map<string, Told>() }
-    const before = told.get(incident)
+    const { incidents } = byRow.get(id) ?? { incidents: new Map<string, Told>() }
+    const before = incidents.get(incident)
     // For one process, an incident is over before the next one begins.
-    for (const [other, one] of before || line.level === 'ok' ? [] : told)
-      if (one.process === process) told.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
-    told.set(incident, { ...before, word: wordOfLine(line, before?.word), process })
-    byRow.set(id, { first: line, told })
+    for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
+      if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
+    incidents.set(incident, { ...before, word: wordOfLine(line, before?.word), process })
+    byRow.set(id, { first: line, incidents })
   }
   // How a receiver is, only the process knew: an end that one of them got is news for the others.
   const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
-  const rows = [...byRow.values()].map(({ first: { receiver, subject }, told }): StoredRow => {
+  const rows = [...byRow.values()].map(({ first: { receiver, subject }, incidents }): StoredRow => {
     const isOwn = isOfReceiver(subject)
     const ends: End[] = []
     const left: Word[] = []
-    for (const { word, endedAt: nextAt } of [...told.values()].reverse()) {
+    for (const { word, endedAt: nextAt } of [...incidents.values()].reverse()) {
       const worksAt = isOwn ? over.get(word.incident) : undefined
       const endedAt = word.isOver ? undefined : (worksAt ?? nextAt)
       if (endedAt === undefined) left.push(word)
