@@ -49,7 +49,7 @@ type SentLine = {
 }
 
 /** An incident in the file. `endedAt`: when the next one began for the same process. */
-type Told = { readonly word: Word; readonly process: number; readonly endedAt?: number | undefined }
+type FileIncident = { readonly word: Word; readonly process: number; readonly endedAt?: number | undefined }
 
 /** The rows to add to those of a store, and how many lines are passed over. */
 export function rowsOfSent(
@@ -70,11 +70,11 @@ export function rowsOfSent(
     } else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push({ ...value, process })
     else passedOver += 1
   }
-  const byRow = new Map<string, { readonly first: SentLine; readonly incidents: Map<string, Told> }>()
+  const byRow = new Map<string, { readonly first: SentLine; readonly incidents: Map<string, FileIncident> }>()
   for (const line of lines) {
     const { receiver, subject, incident, process } = line
     const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
-    const { incidents } = byRow.get(id) ?? { incidents: new Map<string, Told>() }
+    const { incidents } = byRow.get(id) ?? { incidents: new Map<string, FileIncident>() }
     const before = incidents.get(incident)
     // For one process, an incident is over before the next one begins.
     for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
