@@ -37,7 +37,7 @@ const whoami: readonly TargetFlag[] = ['server', 'profile', 'local', 'ca-file', 
 /** The target flags of every command that hints suggest. */
 export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   'audit list': store,
-  'heartbeats list': store,
+  'heartbeats list': [...store, 'config'],
   'heartbeats remove': store,
   'keys create': store,
   'keys list': store,

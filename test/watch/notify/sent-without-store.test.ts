@@ -8,6 +8,7 @@ import {
   mostLines,
   type NoticeItem,
   Outbox,
+  type OutboxRow,
   type OutboxRows,
   type Present,
   rowsOfSent,
@@ -325,7 +326,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
     const all = new Map(stored.map((one) => [one.receiver, one]))
     for (const one of rows) {
       const before = all.get(one.receiver)?.row
-      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
+      const row = one.row && (before ? withNews(before, one.row, true) : withoutSentEnds(one.row))
       if (row) all.set(one.receiver, { ...one, row })
     }
     const outbox = new Outbox(2 * day, () => 'removed')
@@ -348,6 +349,61 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+  // The store knows only that both have to be told.
+  const need = { incident: 'mail-1', level: 'failed', beganAt: 0, since: 0 } as const
+  const needed = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { need, ends: [] } }))
+  expect(messagesAfter(needed, [line('pager', 'failed'), line('pager', 'ok')])).toEqual(['chat end'])
+  const unanswered = [...lines.slice(0, 2), line('pager', 'ok', true)]
+  expect(messagesAfter(needed, unanswered)).toEqual(['pager end', 'chat end'])
+})
+
+test('W23 of two incidents of a check that a process told without the store, the next process sends the end of the earlier one', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = (incident: string, level: 'ok' | 'failed', beganAt: number): string =>
+    JSON.stringify({ receiver: 'pager', incident, subject, level, beganAt, at: beganAt + 5 })
+  const rowOf = (...lines: readonly string[]): OutboxRow | undefined =>
+    rowsOfSent(lines.join('\n'), { store: 'store-1', node: 'a', now: day }).rows[0]?.row
+  const one = [head, line('i-1', 'failed', 10), line('i-2', 'failed', 20)]
+  const ends = [{ incident: 'i-1', what: 'end', endedAt: 20, isAssumed: true }]
+  const row = rowOf(...one)
+  expect(row).toMatchObject({ attempt: { incident: 'i-2' }, ends })
+  expect(row?.others).toBeUndefined()
+  // Nobody must believe after that end that the check is well.
+  expect(row && withoutSentEnds(row)).toMatchObject({ attempt: { incident: 'i-2' }, ends, isInDoubt: true })
+  // The answer to the message with both has arrived.
+  expect(rowOf(...one, line('i-1', 'ok', 10))).toMatchObject({ ends: [], others: [{ incident: 'i-1', isOver: true }] })
+  // Another process knew nothing of the first one, which may be the same fault.
+  expect(rowOf(head, line('i-1', 'failed', 10), head, line('i-2', 'failed', 20))).toMatchObject({
+    ...{ ends: [], attempt: { incident: 'i-2' }, others: [{ incident: 'i-1' }] },
+  })
+})
+
+test('W23 a receiver that got another level of another incident without the store is told how the incident is now', () => {
+  const head = JSON.stringify({ format: 'svc sent without store 1', store: 'store-1', node: 'a' })
+  const line = { receiver: 'pager', incident: 'i-2', subject, beganAt: 15, at: 20 }
+  const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const isInDoubtAfter = (level: 'warning' | 'failed', at = 20): boolean | undefined => {
+    const text = [head, JSON.stringify({ ...line, level, at })].join('\n')
+    const [sent] = rowsOfSent(text, { store: 'store-1', node: 'a', now: day }).rows
+    return sent?.row && withNews({ last, ends: [] }, sent.row).isInDoubt
+  }
+  expect(isInDoubtAfter('failed')).toBe(true)
+  expect([isInDoubtAfter('warning'), isInDoubtAfter('failed', 5)]).toEqual([undefined, undefined])
+})
+
+test('W23 what a receiver got the end of without the store, and then perhaps once more, ends for it once more', () => {
+  const word = { incident: 'i-1', level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const endsAfter = (row: OutboxRow): readonly unknown[] => {
+    const outbox = new Outbox(day, () => 'removed')
+    outbox.restore([{ receiver: 'pager', subject, row }], day)
+    outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], day)
+    return outbox.tick(day).effects.flatMap((effect) => (effect.type === 'send' ? effect.items : []))
+  }
+  const last = { ...word, isOver: true } as const
+  expect(endsAfter({ last, ends: [] })).toEqual([])
+  expect(endsAfter({ last, attempt: { ...word, at: 20 }, ends: [] })).toMatchObject([
+    { incident: 'i-1', what: 'removed' },
+  ])
 })
 
 test('W23 the end of a fault of a receiver is noted before it leaves and once it is accepted, and other ends only then', () => {
@@ -375,6 +431,10 @@ test('W23 a receiver that perhaps got a change without the store is told how the
     return sent?.row && withNews({ last, ends: [] }, sent.row)
   }
   expect(rowAfter(line('failed', 20))).toMatchObject({ last, attempt: { incident: 'i-1', level: 'failed' } })
+  // It went on after an end that left without the store.
+  const [again] = rowsOfSent([head, line('failed', 20)].join('\n'), { store: 'store-1', node: 'a', now: day }).rows
+  const over = { last: { ...last, isOver: true }, ends: [] } as const
+  expect(again?.row && withNews(over, again.row)).toMatchObject({ attempt: { incident: 'i-1', at: 20 } })
   // The store has what came later, and the end of an incident counts more.
   expect(rowAfter(line('failed', 5))).toEqual({ last, ends: [] })
   expect(rowAfter(line('failed', 20), line('ok', 30))).toMatchObject({ last: { isOver: true } })

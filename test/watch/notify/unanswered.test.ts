@@ -228,6 +228,52 @@ test('W23 an end that becomes a removal is a new line, and the ends after it fol
   ])
 })
 
+test('W23 a receiver that begins to fail at the time of an earlier failure, because the clock was set back, has another incident', () => {
+  let now = 0
+  const [first, second] = ['orders-1', 'orders-2'].map((id) => {
+    const { subject, state, ...rest } = failing('orders', 0)
+    return { ...rest, subject, state: { ...state, incident: state.incident && { ...state.incident, id } } }
+  }) as [Present, Present]
+  let present = first
+  const outbox = new Outbox(0, () => ({
+    ...present,
+    state: { ...present.state, latest: { level: 'failed', at: now, since: 0 } },
+  }))
+  const rules = { folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }
+  outbox.configure(
+    [
+      { ...rules, name: 'mail' },
+      { ...rules, name: 'chat' },
+    ],
+    now,
+  )
+  outbox.watch(present.subject)
+  const lines: string[] = []
+  /** Ticks at these times, in seconds. Mail accepts everything, and chat only while it works. */
+  const tickAt = (times: readonly number[], works: boolean): void => {
+    for (const at of times) {
+      now = at * 1_000
+      for (const effect of outbox.tick(now).effects) {
+        if (effect.type !== 'send') continue
+        const isWell = effect.receiver === 'mail' || works
+        for (const { what, incident, subject: of } of effect.items)
+          if (of.item === 'chat') lines.push(`${what} ${incident}`)
+        const later = { what: 'later', message: 'it is down', isPerhapsReceived: false } as const
+        outbox.answered(effect.receiver, effect.attempt, isWell ? { what: 'accepted' } : later, now)
+      }
+    }
+  }
+  tickAt([0, 700, 701], false)
+  tickAt([1_100, 1_101], true)
+  const move = (at: number): number => at - 1_200_000
+  outbox.shift({ ms: -1_200_000, errorMs: -1_200_000, move, correct: move })
+  present = second
+  tickAt([0, 700, 701], false)
+  const [begin, end, next] = lines
+  expect([end, next?.split(' ')[0]]).toEqual([begin?.replace('begin', 'end'), 'begin'])
+  expect(next).not.toBe(begin)
+})
+
 /** Sends a message, and resolves with the text that the other end of the receiver gets. */
 type Sent = (notices: readonly Notice[], message: string) => Promise<string>
 

@@ -1,3 +1,4 @@
+import { entryOf } from '../../../src/core/base/lazy.ts'
 import { Outbox, type OutboxEffect, type StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import { shiftedRow } from '../../../src/core/watch/outbox/row.ts'
 import { incidentId } from '../../../src/core/watch/states/incident.ts'
@@ -124,8 +125,7 @@ export function jumpingStates(
     }
 
     #idOf(subject: Pick<StoredSubject, 'key' | 'check' | 'item'>, { id, beganAt }: { id: string; beganAt: number }) {
-      if (id === incidentId(subject, beganAt)) this.#ids.set(id, incidentId(subject, this.#jumps.toTruth(beganAt)))
-      return this.#ids.get(id) ?? id
+      return entryOf(this.#ids, id, () => incidentId(subject, this.#jumps.toTruth(beganAt)))
     }
 
     #trueState(row: Pick<StoredSubject, 'key' | 'check' | 'item'>, state: SubjectState): SubjectState {

@@ -233,6 +233,73 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
   })
 }
 
+/**
+ * A scenario in which much goes wrong at once: the store stays away for up to 40 min, and meanwhile levels change, receivers fail
+ * or give no answer, monitors are removed, and svc is killed.
+ */
+function direOf(
+  chance: Chance,
+  endAt: number,
+  { peers, receivers }: { readonly peers: readonly Peer[]; readonly receivers: readonly Receiver[] },
+) {
+  const outages: Span[] = []
+  const kills: { readonly at: number; readonly downMs?: number }[] = []
+  const late: { readonly from: number; readonly at: number; readonly to: number }[] = []
+  const lastAt = endAt - 3.5 * hour
+  for (let at = chance.between(10 * minute, 40 * minute); at < lastAt; at += chance.between(5 * minute, 45 * minute)) {
+    const to = at + chance.of([5 * minute, 12 * minute, 25 * minute, 40 * minute])
+    outages.push({ from: at, to })
+    for (let left = chance.between(0, 2); left > 0; left -= 1) kills.push({ at: chance.between(at, to) })
+    // Once svc runs again, the store is back, and levels have changed meanwhile.
+    const lateAt = chance.between(to - 5 * minute, to)
+    if (chance.is(0.5)) {
+      kills.push({ at: lateAt, downMs: to - lateAt + chance.between(second, 3 * minute) })
+      late.push({ from: at, at: lateAt, to })
+    }
+    at = to
+  }
+  const changing = (peer: Peer): Peer => {
+    const segments: Segment[] = [{ begin: 0, level: 'ok', isFlapping: false }]
+    for (let at = chance.between(minute, 20 * minute); at < lastAt; ) {
+      let level: Level = chance.of(['failed', 'warning'] as const)
+      for (let left = chance.of([1, 2, 4, 8]); left > 0; left -= 1) {
+        segments.push({ begin: at, level, isFlapping: false })
+        at += chance.of([40 * second, 3 * minute, 25 * minute]) + chance.between(0, minute)
+        level = level === 'failed' ? 'warning' : 'failed'
+      }
+      segments.push({ begin: at, level: 'ok', isFlapping: false })
+      at += chance.of([45 * second, 3 * minute, 15 * minute]) + chance.between(0, 2 * minute)
+    }
+    // It gets worse in an outage, and eases while svc is down.
+    const dip = late.length > 0 && chance.is(0.4) ? chance.of(late) : undefined
+    if (dip) {
+      const [from, to] = [dip.from - 8 * minute, dip.to + 45 * minute]
+      const around = segments.splice(0).filter(({ begin }) => begin < from || begin >= to)
+      const levels = [
+        [from, 'warning'],
+        [dip.from + minute, 'failed'],
+        [dip.at, 'warning'],
+        [to, 'ok'],
+      ] as const
+      const own = levels.map(([begin, level]): Segment => ({ begin: Math.max(1, begin), level, isFlapping: false }))
+      segments.push(...[...around, ...own].toSorted((a, b) => a.begin - b.begin))
+    }
+    const { begin } = chance.of(segments)
+    const removedAt = chance.is(0.4) ? begin + chance.between(2 * minute, 12 * minute) : Number.POSITIVE_INFINITY
+    return { ...peer, segments, removedAt }
+  }
+  const failing = (receiver: Receiver): Receiver => {
+    const windows: (Span & { readonly mode: Mode })[] = []
+    for (let at = chance.between(0, 20 * minute); at < lastAt; at += chance.between(2 * minute, 30 * minute)) {
+      const to = at + chance.of([2 * minute, 14 * minute, 25 * minute])
+      windows.push({ from: at, to, mode: chance.of(['down', 'dark', 'mute', 'mute', 'lossy', 'slow'] as const) })
+      at = to
+    }
+    return { ...receiver, windows }
+  }
+  return { outages, kills, peers: peers.map(changing), receivers: receivers.map(failing) }
+}
+
 /** The silences of the peers, as svc has them: half of them are silenced by hand, the others by the clock. */
 function silencesIn(
   { ClockWindows }: Subject,
@@ -267,11 +334,16 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const chance = new Chance(seed)
   // Most are short, so that many fit into a second.
   const endAt = seed % 200 === 0 ? 9 * day : chance.is(0.06) ? 40 * hour : 6 * hour
-  const peers = peersOf(chance, new Chance(seed + 1_000_003), endAt).map((peer) =>
-    // A silence is one by the clock of the wall.
-    seed % 25 === 24 ? { ...peer, silences: [] } : peer,
-  )
-  const receivers = receiversOf(chance, endAt)
+  const usual = {
+    peers: peersOf(chance, new Chance(seed + 1_000_003), endAt).map((peer) =>
+      // A silence is one by the clock of the wall.
+      seed % 25 === 24 ? { ...peer, silences: [] } : peer,
+    ),
+    receivers: receiversOf(chance, endAt),
+  }
+  const isDire = seed > 26 && seed % 16 === 1 && seed % 25 !== 24 && endAt < day
+  const dire = isDire ? direOf(new Chance(seed + 5_000_011), endAt, usual) : undefined
+  const { peers, receivers } = dire ?? usual
   const byName = new Map(receivers.map((one) => [one.rules.name, one]))
   const byId = new Map(peers.map((peer) => [idOf(peer.subject), peer]))
   const byKey = new Map(peers.map((peer) => [peer.subject.key, peer]))
@@ -280,7 +352,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   /** In some scenarios, people set the clock of the wall, and nobody kills svc. */
   const setsClock = seed % 25 === 24
   /** In others, somebody kills it again and again, and the store stays away for long. */
-  const isRough = seed > 400 && seed % 4 === 1
+  const isRough = isDire || (seed > 400 && seed % 4 === 1)
   let [ahead, setAt] = [0, Number.NEGATIVE_INFINITY]
   const wall = (): number => origin + ahead + queue.now
   let now = wall
@@ -391,7 +463,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const isStoreDown = (): boolean => isWithin(storeDown, queue.now)
   const storeDown = spansOf(chance, endAt, 0.3, [5 * second, 45 * second])
   // Some stay away for so long that messages leave without the store.
-  if (seed % 4 === 1 && endAt < day)
+  if (dire) storeDown.splice(0, storeDown.length, ...dire.outages)
+  else if (seed % 4 === 1 && endAt < day)
     storeDown.push(...spansOf(new Chance(seed + 2_000_003), endAt, 1, [3 * minute, 12 * minute, 40 * minute]))
   for (const { from, to } of storeDown) queue.at(from, () => disturb('store down', to - from))
 
@@ -401,6 +474,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const stored = new Map<string, Shipped.StoredRow>()
   /** The file of what was sent without the store. */
   let file = ''
+  /** The process and the file in which it noted an incident first, by the receiver and the incident. */
+  const noted = new Map<string, string>()
+  let files = 0
   const own = new Map<string, OwnIncident>()
   let startedAt = 0
   let isDown = true
@@ -505,6 +581,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     let failingSince: number | undefined
     let waiters: ((isStored: boolean) => void)[] = []
     let isWriting = false
+    /** Whether the file has the head of this process. */
+    let hasHead = false
 
     const write = (): void => {
       if (isWriting) return
@@ -526,7 +604,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
             if (dirty.get(key) === row) dirty.delete(key)
           }
           failingSince = undefined
-          if (dirty.size === 0) file = ''
+          if (dirty.size === 0) {
+            file = ''
+            files += 1
+            hasHead = false
+          }
         } else {
           failingSince ??= queue.now
           after(second, write)
@@ -542,7 +624,15 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
 
     const note = (receiver: string, items: readonly Shipped.NoticeItem[], isAccepted: boolean): void => {
-      if (file === '') file = Shipped.headOf('store', 'node')
+      if (!hasHead) file += Shipped.headOf('store', 'node')
+      hasHead = true
+      for (const { what, incident, subject: of } of items) {
+        if (what === 'end' || what === 'removed') continue
+        const { last, attempt, need } = stored.get(`${receiver} ${idOf(of)}`)?.row ?? {}
+        // What the store has goes on, whatever the file says.
+        const isStored = [last, attempt, need].some((one) => one?.incident === incident)
+        entryOf(noted, `${receiver} ${incident}`, () => (isStored ? incident : `${startedAt} ${files}`))
+      }
       file += Shipped.linesOf(receiver, items, now(), isAccepted).join('')
     }
 
@@ -710,7 +800,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       for (const one of sent) {
         const key = `${one.receiver} ${idOf(one.subject)}`
         const before = rows.get(key)?.row
-        const row = one.row && (before ? subject.withNews(before, one.row) : subject.withoutSentEnds(one.row))
+        const row =
+          one.row &&
+          (before
+            ? subject.withNews(before, one.row, Shipped.isOfReceiver(one.subject))
+            : subject.withoutSentEnds(one.row))
         if (row) rows.set(key, { ...one, row })
         if (row && row !== before) dirty.set(key, { ...one, row })
       }
@@ -841,8 +935,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     checkTime(beganAt.get(item.incident), item.beganAt, `${text} began`)
     if (isOver) {
       if (incident?.id === item.incident) broken('ends are true', text)
-      // Of what was told without the store, the file has no end.
-      if (queue.now > unawareUntil + hour) checkEnd(item, text)
+      // What a process without the store saw of an incident after it was told, nobody knows after a kill.
+      if (!receivers.some(({ rules: { name } }) => noted.has(`${name} ${item.incident}`))) checkEnd(item, text)
       if (now() - (item.endedAt ?? 0) > giveUpMs + minute) broken('given up by age', text)
       return
     }
@@ -862,8 +956,11 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
     const { latest } = peer
+    // What a process without the store saw is lost with it.
+    const isLost = latest && latest.knownAt < startedAt && isWithin(storeDown, latest.knownAt)
     if (
       isNews &&
+      !isLost &&
       !incident.isFlapping &&
       !incident.isUnobserved &&
       latest?.level === 'ok' &&
@@ -941,9 +1038,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
           items.some((one) => idOf(one.subject) === idOf(of) && one.endedAt === undefined)
         const lapsedAt = (isAgain && peer && ackOf(peer)?.brokenAt) || Number.NEGATIVE_INFINITY
         const wasOver =
-          peer === undefined ||
-          of.key === poisoned ||
-          Math.max(peer.changedAt, segmentAt(peer, queue.now).begin, lapsedAt) >= at - second
+          peer === undefined || of.key === poisoned || Math.max(peer.changedAt, sinceOf(peer), lapsedAt) >= at - second
         if (other !== message && lines.has(id) && !wasOver && at > unawareUntil)
           broken('one id for the same lines', `${name} ${what} of ${incident}`)
       }
@@ -961,15 +1056,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     trace(`received ${text} ${timeOf(item.beganAt)} ${timeOf(item.endedAt ?? now())}`)
     count(item.what)
     const view = receiver.views.get(id)
+    // The clock may have been set while it was on its way.
+    const began = (setsClock && beganAt.get(item.incident)) || timeOf(item.beganAt)
     if (receiver.certain.has(item.id) && !isAlone) broken('nothing twice', text)
     const isEnd = item.what === 'end' || item.what === 'removed'
     if (!isAgain) checkReason(receiver, item)
-    if (!isEnd && receiver.over.get(item.incident) === false) broken('order', `${text} after its end`)
+    const wasAlone = receiver.over.get(item.incident)
+    // What the store has of a check goes on after such an end. How a receiver is, only the process knows that has noted it.
+    if (!isEnd && (wasAlone === false || (wasAlone && item.subject.key === '/svc/receivers')))
+      broken('order', `${text} after its end`)
     if (
       view &&
       view.beganAt > unawareUntil &&
       !receiver.over.has(item.incident) &&
-      timeOf(item.beganAt) < view.beganAt &&
+      began < view.beganAt &&
       view.incident !== item.incident
     )
       broken('order', `${text} after ${view.incident}`)
@@ -988,7 +1088,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       level: item.level,
       isFlapping:
         item.what === 'flapping' || (view?.isFlapping === true && byId.get(id)?.incident?.isFlapping === true),
-      beganAt: timeOf(item.beganAt),
+      beganAt: began,
       at: queue.now,
       firstAt,
     })
@@ -1064,9 +1164,14 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // For a process that did not know the one before, both are incidents of the same fault, which end together. An end that a
     // kill has lost waits while the next incident is that of a victim.
     const isSame = incident !== undefined && (incident.cause !== undefined || timeOf(incident.beganAt) <= unawareUntil)
-    for (const [id, of] of receiver.begins)
-      if (of === idOf(peer.subject) && id !== incident?.id && !receiver.over.has(id) && !receiver.gaveUp && !isSame)
-        broken('each end is told', `${name} knows ${id}, and not its end`)
+    const noteOf = (id: string | undefined): string | undefined => noted.get(`${name} ${id}`)
+    for (const [id, of] of receiver.begins) {
+      if (of !== idOf(peer.subject) || id === incident?.id || receiver.over.has(id) || receiver.gaveUp) continue
+      // The file of one process says which of them is over.
+      const isExcused =
+        isSame && (incident.cause !== undefined || noteOf(id) === undefined || noteOf(id) !== noteOf(incident.id))
+      if (!isExcused) broken('each end is told', `${name} knows ${id}, and not its end`)
+    }
     if (!incident) {
       if (view?.isOpen && !receiver.gaveUp) broken('each end is told', text)
       return
@@ -1075,7 +1180,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // Nobody is told how it goes on.
     if (isAcked(peer)) return
     const brokenAt = ackOf(peer)?.brokenAt
-    if (brokenAt !== undefined && view?.isOpen && view.incident === incident.id && view.at < brokenAt)
+    // Two runs show that it is another fault.
+    const isLate = brokenAt !== undefined && queue.now - brokenAt >= boundMs
+    if (isLate && view?.isOpen && view.incident === incident.id && view.at < brokenAt)
       broken('what was not acknowledged is told', text)
     if (!view?.isOpen && !accepts(peer.subject, incident.level)) return
     // It may still show an older one, of which the end was given up.
@@ -1144,6 +1251,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     }
   }
   queue.at(1, live)
+  for (const { at, downMs } of dire?.kills ?? []) queue.at(at, () => kill('in an outage of the store', downMs))
   const everyMs = endAt > day ? hour : 10 * minute
   for (let at = everyMs; at < endAt; at += everyMs) queue.at(at, check)
   queue.at(endAt - 1, check)

@@ -849,6 +849,53 @@ test('W18 a victim whose cause is gone parts from it also after the clock of the
   expect(effects.flatMap((one) => (one.type === 'transition' ? [one.transition.what] : []))).toEqual(['freed'])
 })
 
+test('W18 a fault that begins at the time of an earlier one, because the clock was set back, is another incident', () => {
+  const { states, run, tick, take, transitions } = watching([monitor('a')])
+  const beganAts = (): readonly string[] =>
+    transitions.flatMap(({ what, at, incident }) => (what === 'begin' ? [`${(at - origin) / second} ${incident}`] : []))
+  const outage = (at: number): void => {
+    for (const after of [0, 20]) run('a', at + after, refused)
+    for (const after of [300, 310]) run('a', at + after, ok)
+    tick(at + 311)
+  }
+  outage(794)
+  for (const _ of [1, 2]) {
+    const move = (at: number): number => at - 2 * 60 * minute
+    take(states.shift({ ms: -2 * 60 * minute, errorMs: -2 * 60 * minute, move, correct: move }))
+    outage(794)
+  }
+  expect(beganAts().map((one) => one.split(' ')[0])).toEqual(['794', '794', '794'])
+  expect(new Set(beganAts()).size).toBe(3)
+  // What is stored meanwhile goes on with the ids.
+  const rows = [...states.views(origin)].map(({ runsOn: _, isObserved: __, state, ...row }) => ({ row, state }))
+  const next = watching([])
+  next.states.restore(rows, origin, origin)
+  next.take(next.states.configure([monitor('a')], origin))
+  for (const at of [794, 814]) next.run('a', at, refused)
+  expect(beganAts().concat(next.transitions.map(({ incident }) => `794 ${incident}`))).toHaveLength(4)
+  expect(transitions.map(({ incident }) => incident)).not.toContain(next.transitions[0]?.incident)
+})
+
+test('W18 a victim that gets worse as it parts from its cause has the text and the class of then', () => {
+  const { states, run, tick } = watching([monitor('db'), monitor('shop', { dependsOn: [{ atLeast: 1, of: ['db'] }] })])
+  for (const at of [60, 80]) {
+    run('db', at, refused)
+    run('shop', at, { level: 'warning', message: 'it is slow' })
+  }
+  tick(81)
+  expect(states.stateOf({ key: 'shop', check: 'connect' })).toMatchObject({
+    incident: { cause: { key: 'db' }, level: 'warning', message: 'it is slow' },
+  })
+  for (const at of [100, 110]) run('db', at, ok)
+  tick(111)
+  for (const at of [120, 131.5]) run('shop', at, { level: 'failed', fault: 'auth', message: 'it refuses the sign-in' })
+  run('db', 140, ok)
+  run('shop', 140, { level: 'failed', fault: 'auth', message: 'it refuses the sign-in' })
+  const state = states.stateOf({ key: 'shop', check: 'connect' })
+  const incident = { level: 'failed', fault: 'auth', message: 'it refuses the sign-in', cause: undefined }
+  expect(state).toMatchObject({ incident })
+})
+
 test('W18 a victim is not kept by a cause that is well, although the one between them has no verdicts', () => {
   const { run, tick, log } = watching([
     monitor('net'),

@@ -5,6 +5,7 @@ import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
 import { type NodeLease, soleNode, type Taken, type Voice } from '../../watch/nodes/index.ts'
 import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
 import {
+  isOfReceiver,
   type Lookup,
   type NoticeItem,
   Outbox,
@@ -128,7 +129,7 @@ export class NotifyDriver {
     const sent = (await sentWithoutStore?.rows()) ?? []
     for (const one of sent) {
       const before = stored.get(rowKey(one))?.row
-      const row = one.row && (before ? withNews(before, one.row) : withoutSentEnds(one.row))
+      const row = one.row && (before ? withNews(before, one.row, isOfReceiver(one.subject)) : withoutSentEnds(one.row))
       if (row && row !== before) stored.set(rowKey(one), { ...one, row })
     }
     this.#outbox.restore([...stored.values()], now())

@@ -1,4 +1,5 @@
 export {
+  isOfReceiver,
   type Lookup,
   type NoticeItem,
   Outbox,

@@ -133,6 +133,8 @@ type Address = {
   /** Since when it has an incident of its own, and the id of that. */
   brokenSince: number | undefined
   brokenAs: string
+  /** The instant that the id of its latest incident follows from. */
+  brokenNamedAt: number
   /** When it last accepted a message, or gave no answer to one, as far as this process or its rows know. */
   messageAt: number
   /** Whether the last attempt sent a message again: what is new has its turn then. */
@@ -158,6 +160,8 @@ type Message = { readonly id?: string; readonly lines: Lines }
 
 /** The key of what svc says of its own receivers. */
 export const receiverKey = '/svc/receivers'
+/** Whether only the process that says it knows how the subject is. */
+export const isOfReceiver = ({ key }: StoredSubject): boolean => key.endsWith(receiverKey)
 /** The text of the end of such an incident. */
 export const worksAgain = 'it accepts messages again'
 
@@ -472,6 +476,7 @@ export class Outbox {
       failure: '',
       brokenSince: undefined,
       brokenAs: '',
+      brokenNamedAt: Number.NEGATIVE_INFINITY,
       messageAt: Math.max(...[...rows.values()].map(toldAt)),
       isAgain: false,
       refused: new Map(),
@@ -766,7 +771,10 @@ export class Outbox {
     // What is sent again knows no more acknowledgements than before.
     const isAgain = row.attempt?.line?.message === message
     const lapsedAcks = isAgain ? row.attempt?.lapsedAcks : own?.lapsedAcks
-    const word = own && due && { ...own, lapsedAcks, line: { message, what: due.what } }
+    // The ids of later messages follow from it, also where the clock was set back since the last one.
+    const stampAfter = (row.last?.stamp ?? row.last?.at ?? Number.NEGATIVE_INFINITY) + 1
+    const stamp = stampAfter > this.#now ? { stamp: stampAfter } : {}
+    const word = own && due && { ...own, ...stamp, lapsedAcks, line: { message, what: due.what } }
     const incidents = new Set(ends.map(({ incident }) => incident))
     this.#change(address, id, (before) => {
       const left = isAgain && !word ? withoutLine(before, message) : before
@@ -856,7 +864,9 @@ export class Outbox {
       return
     }
     address.brokenSince = failingSince
-    address.brokenAs = receiverIncident(rules.name, failingSince)
+    // The clock may have been set back since the one before.
+    address.brokenNamedAt = Math.max(failingSince, address.brokenNamedAt + 1)
+    address.brokenAs = receiverIncident(rules.name, address.brokenNamedAt)
     this.watch(this.#receiverSubject(rules.name))
     this.#nextAt = this.#now
   }

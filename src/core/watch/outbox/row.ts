@@ -176,8 +176,13 @@ export function withEnd(
     const own = one.isAssumed && firstAssumed >= 0 ? { ...one, what, endedAt, text, isAssumed: undefined } : one
     return firstAssumed >= 0 && at >= firstAssumed ? { ...own, line: undefined } : own
   })
-  return { ends: [...earlier, ...others, ...(row.last?.isOver ? [] : [end])].slice(-mostEnds) }
+  // It has that end, unless it perhaps got the incident once more since.
+  const isTold = row.last?.isOver === true && row.attempt === undefined
+  return { ends: [...earlier, ...others, ...(isTold ? [] : [end])].slice(-mostEnds) }
 }
+
+/** The text of an end that nobody recorded. */
+export const lostEnd = 'it ended before the next fault began'
 
 /**
  * Another incident stands than the row is about: the end of the earlier one was not recorded, and is sent first. Nobody knows
@@ -188,10 +193,10 @@ export function withLostEnd(row: OutboxRow, next: Pick<Incident, 'id' | 'beganAt
   if (!about || about.incident === next.id) return row
   const other = row.others?.find(({ incident }) => incident === next.id)
   if (other) return aboutAnother(row, other)
-  // The clock may have been set back between the two.
-  const endedAt = Math.max(about.beganAt, next.beganAt)
-  const text = 'it ended before the next fault began'
-  const end = { incident: about.incident, what: 'end', endedAt, text, isAssumed: true } as const
+  // The clock may have been set back between the two, or the store may have an earlier one that goes on. It stood when it was told.
+  const { observedAt = about.beganAt } = row.attempt ?? row.last ?? {}
+  const endedAt = Math.max(about.beganAt, next.beganAt, observedAt)
+  const end = { incident: about.incident, what: 'end', endedAt, text: lostEnd, isAssumed: true } as const
   return { ...withEnd(row, end), isInDoubt: true }
 }
 
@@ -261,9 +266,9 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
 /**
  * The stored row of a subject, with the messages that a node without the store sent about it. The store may have
  * another incident of the same fault, from the holder or from a further node. The receiver knows each of them by its id
- * and has to get all ends.
+ * and has to get all ends. `knowsEnds`: that node alone knows whether an incident of the subject is over.
  */
-export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
+export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false): OutboxRow {
   const row = withSentWord(withSentEnds(stored, news), news)
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
@@ -272,14 +277,18 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
   const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
   // Whether the incident of the row is over is known by the holder alone.
-  const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
+  const over = newOf(news.ends.filter(({ incident }) => knowsEnds || incident !== row.need?.incident))
+  const isOver = over.some(({ incident }) => incident === row.need?.incident)
   if (words.length === 0 && over.length === 0) return row
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
   const others = [...(row.others ?? []), ...(about ? words : rest)]
-  const isInDoubt = row.isInDoubt || ends.length > 0
+  // Of several incidents, it shows the level of the one that it was told last.
+  const isOther = words.some(({ at, level }) => about !== undefined && at > about.at && level !== about.level)
+  const isInDoubt = row.isInDoubt || ends.length > 0 || isOther
   return {
     ...row,
+    ...(isOver ? { need: undefined } : {}),
     ...firstWord(first),
     ends,
     ...othersOf(others),
@@ -293,9 +302,10 @@ export function withNews(stored: OutboxRow, news: OutboxRow): OutboxRow {
  * knew is still open: if the subject fails once more, that is sent.
  */
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
-  const over = new Set([...wordsIn(news), ...(news.others ?? [])].flatMap((one) => (one.isOver ? [one.incident] : [])))
+  const words = [...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => isOver)
+  const over = new Map(words.map((word) => [word.incident, word]))
   const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
-  const [about] = wordsIn(row)
+  const [about = over.get(row.need?.incident ?? '')] = wordsIn(row)
   const { others = [], ends } = row
   if (!(about && isSent(about)) && !others.some(isSent) && !ends.some(isSent)) return row
   const { others: _, ...rest } = row
@@ -314,7 +324,7 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
  */
 function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
   const { last, attempt } = row
-  if (!last || last.isOver || attempt) return row
+  if (!last || attempt) return row
   const sent = [...wordsIn(news), ...(news.others ?? [])].find(
     ({ incident, isUnsure, at }) => isUnsure && incident === last.incident && at > last.at,
   )
@@ -326,7 +336,8 @@ export function withoutSentEnds(news: OutboxRow): OutboxRow {
   const words = [...wordsIn(news), ...(news.others ?? [])]
   if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
   const [last, ...others] = words.filter(({ isOver }) => !isOver)
-  return { ...firstWord(last), ends: news.ends, ...othersOf(others) }
+  const isInDoubt = last !== undefined && news.ends.length > 0
+  return { ...firstWord(last), ends: news.ends, ...othersOf(others), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> =>

@@ -1,6 +1,6 @@
 import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
-import { type NoticeItem, receiverKey, type StoredRow, worksAgain } from './outbox.ts'
-import type { End, Word } from './row.ts'
+import { isOfReceiver, type NoticeItem, type StoredRow, worksAgain } from './outbox.ts'
+import { type End, lostEnd, type Word } from './row.ts'
 
 /**
  * The file of what a process sends without the store: the next process adds it to the rows of the outbox, so that the
@@ -36,8 +36,6 @@ export const linesOf = (
     return `${JSON.stringify(isTried ? { ...line, isTried } : line)}\n`
   })
 
-const isOfReceiver = ({ key }: StoredSubject): boolean => key.endsWith(receiverKey)
-
 type SentLine = {
   readonly receiver: string
   readonly incident: string
@@ -50,6 +48,9 @@ type SentLine = {
   readonly isTried?: true | undefined
 }
 
+/** An incident in the file. `endedAt`: when the next one began for the same process. */
+type FileIncident = { readonly word: Word; readonly process: number; readonly endedAt?: number | undefined }
+
 /** The rows to add to those of a store, and how many lines are passed over. */
 export function rowsOfSent(
   file: string,
@@ -57,33 +58,46 @@ export function rowsOfSent(
 ): { readonly rows: readonly StoredRow[]; readonly passedOver: number } {
   let isOwn = false
   let passedOver = 0
-  const lines: SentLine[] = []
+  let process = 0
+  const lines: (SentLine & { readonly process: number })[] = []
   for (const text of file.split('\n')) {
     if (text === '') continue
     const value = parsed(text)
     const isHead = isObject(value) && 'format' in value
-    if (isHead) isOwn = isHeadOf(value, store, node)
-    else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push(value)
+    if (isHead) {
+      isOwn = isHeadOf(value, store, node)
+      process += 1
+    } else if (isOwn && isLine(value) && now - value.at <= oldMs) lines.push({ ...value, process })
     else passedOver += 1
   }
-  const byRow = new Map<string, { readonly first: SentLine; readonly words: Map<string, Word> }>()
+  const byRow = new Map<string, { readonly first: SentLine; readonly incidents: Map<string, FileIncident> }>()
   for (const line of lines) {
-    const { receiver, subject } = line
+    const { receiver, subject, incident, process } = line
     const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
-    const { words } = byRow.get(id) ?? { words: new Map<string, Word>() }
-    words.set(line.incident, wordOfLine(line, words.get(line.incident)))
-    byRow.set(id, { first: line, words })
+    const { incidents } = byRow.get(id) ?? { incidents: new Map<string, FileIncident>() }
+    const before = incidents.get(incident)
+    // For one process, an incident is over before the next one begins.
+    for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
+      if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
+    incidents.set(incident, { ...before, word: wordOfLine(line, before?.word), process })
+    byRow.set(id, { first: line, incidents })
   }
   // How a receiver is, only the process knew: an end that one of them got is news for the others.
   const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
-  const rows = [...byRow.values()].map(({ first: { receiver, subject }, words }): StoredRow => {
+  const rows = [...byRow.values()].map(({ first: { receiver, subject }, incidents }): StoredRow => {
     const isOwn = isOfReceiver(subject)
     const ends: End[] = []
     const left: Word[] = []
-    for (const word of [...words.values()].reverse()) {
-      const endedAt = isOwn && !word.isOver ? over.get(word.incident) : undefined
+    for (const { word, endedAt: nextAt } of [...incidents.values()].reverse()) {
+      const worksAt = isOwn ? over.get(word.incident) : undefined
+      const endedAt = word.isOver ? undefined : (worksAt ?? nextAt)
       if (endedAt === undefined) left.push(word)
-      else ends.unshift({ ...endOf(word), endedAt })
+      else
+        ends.unshift(
+          worksAt === undefined
+            ? { ...endOf(word, lostEnd), endedAt, isAssumed: true }
+            : { ...endOf(word, worksAgain), endedAt },
+        )
     }
     const [last, ...others] = left
     return {
@@ -95,12 +109,13 @@ export function rowsOfSent(
   return { rows, passedOver }
 }
 
-const endOf = ({ incident, level, beganAt }: Word): Omit<End, 'endedAt'> => ({
+const endOf = ({ incident, as, level, beganAt }: Word, text: string): Omit<End, 'endedAt'> => ({
   what: 'end',
   incident,
+  ...(as === undefined ? {} : { as }),
   level,
   beganAt,
-  text: worksAgain,
+  text,
 })
 
 const wordOfLine = ({ incident, as, level, beganAt, at, isTried }: SentLine, before: Word | undefined): Word => ({

@@ -70,12 +70,26 @@ function begin(state: SubjectState, { subject, blame, now }: Situation): Inciden
   const { level, levelSince, fault, message } = state
   if (level === 'ok' || blame.type === 'wait') return undefined
   const cause = blame.type === 'victim' ? blame.of : undefined
-  const incident = opened(subject, { beganAt: levelSince, confirmedAt: now, level, fault, message, cause })
+  const incident = opened(subject, state, { beganAt: levelSince, confirmedAt: now, level, fault, message, cause })
   return { incident, what: 'begin', at: levelSince, from: 'ok', to: level, fault, message, of: incident }
 }
 
+/**
+ * The instant that the id of the next incident follows from: its beginning, unless the clock was set back since the one before,
+ * which may have begun at the same time by it.
+ */
+const nameAfter = ({ namedAt = Number.NEGATIVE_INFINITY }: SubjectState, beganAt: number): number =>
+  Math.max(beganAt, namedAt + 1)
+
+/** The state with this incident. */
+export const withIncident = (state: SubjectState, incident: Incident | undefined): SubjectState =>
+  incident === undefined || incident.id === state.incident?.id
+    ? { ...state, incident }
+    : { ...state, incident, namedAt: nameAfter(state, incident.beganAt) }
+
 export const opened = (
   subject: Subject,
+  state: SubjectState,
   facts: Pick<Incident, 'beganAt' | 'confirmedAt' | 'level' | 'fault' | 'message'> & {
     readonly cause?: Cause | undefined
     readonly isFlapping?: boolean
@@ -85,7 +99,7 @@ export const opened = (
   isFlapping: false,
   isUnobserved: false,
   ...facts,
-  id: incidentId(subject, facts.beganAt),
+  id: incidentId(subject, nameAfter(state, facts.beganAt)),
 })
 
 /** A subject that flaps because of its cause says nothing by itself, and is a victim while it fails. */
@@ -109,7 +123,7 @@ function followFlapping(state: SubjectState, situation: Situation): IncidentStep
   const beganAt = isOver ? latest.since : (faults.at(-1) ?? now)
   const next: Incident = incident
     ? { ...incident, isFlapping: true, level: worstBad, message }
-    : opened(subject, { beganAt, confirmedAt: now, level: worstBad, fault, message, isFlapping: true })
+    : opened(subject, state, { beganAt, confirmedAt: now, level: worstBad, fault, message, isFlapping: true })
   const from = incident?.level ?? 'ok'
   return { incident: next, what: 'flapping', at: latest?.at ?? now, from, to: worstBad, fault, message, of: next }
 }
@@ -139,14 +153,16 @@ function followCause(
   if (blame.type === 'wait' || incident.freedAt === undefined) return undefined
   const { latest } = state
   if (blame.type === 'victim' || latest === undefined || !parts(state, confirmMs)) return undefined
+  const { level, fault, message } = state
   const own: Incident = {
     ...incident,
     cause: undefined,
     freedAt: undefined,
     confirmedAt: now,
-    level: state.level === 'failed' ? 'failed' : 'warning',
+    level: level === 'failed' ? 'failed' : 'warning',
+    fault,
+    message,
   }
-  const { level, fault, message } = state
   return { incident: own, what: 'freed', at: latest.at, from: incident.level, to: level, fault, message, of: own }
 }
 

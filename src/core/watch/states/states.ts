@@ -13,7 +13,7 @@ import {
   type Question,
   shiftedCheck,
 } from './cross-check.ts'
-import { follow, type IncidentStep, needsBlame, opened, parts, underCause } from './incident.ts'
+import { follow, type IncidentStep, needsBlame, opened, parts, underCause, withIncident } from './incident.ts'
 import { asksAfterStart, intervalAt, type Judgement, judge, newSubject } from './judge.ts'
 import { afterTry, failsNow, isBlind, isProvedSince, lineWith, type NetworkLine, shiftedLine } from './line.ts'
 import {
@@ -632,7 +632,7 @@ export class States {
     for (let left = mostSteps; left > 0; left -= 1) {
       const step = follow(place.state, situation)
       if (!step) break
-      this.#put(watched, place, { ...place.state, incident: step.incident })
+      this.#put(watched, place, withIncident(place.state, step.incident))
       this.#report(place, step, step.of)
     }
     this.#attend(place)
@@ -812,8 +812,9 @@ export class States {
       message,
       isUnobserved: true,
     }
-    const incident = state.incident ?? opened(row, facts)
-    this.#put(watched, place, { ...state, unobservedSince: this.#now, doubt: undefined, healing: undefined, incident })
+    const incident = state.incident ?? opened(row, state, facts)
+    const next = withIncident(state, incident)
+    this.#put(watched, place, { ...next, unobservedSince: this.#now, doubt: undefined, healing: undefined })
     this.#report(place, { what: 'unobserved', at: observedAt, from: level, to: 'unobserved', message }, incident)
   }
 

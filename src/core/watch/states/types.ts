@@ -85,7 +85,7 @@ export type Cause = KeyedMonitor
 
 /** A fault of a subject from its first bad run to its end. */
 export type Incident = {
-  /** The same wherever the same fault of the same subject is seen: it follows from both. */
+  /** The same wherever the same fault of the same subject is seen: it follows from the subject and the beginning. */
   readonly id: string
   /** When the first bad run began. */
   readonly beganAt: number
@@ -205,6 +205,8 @@ export type SubjectState = {
   /** The latest run that was shallower than the fault was better. */
   readonly isReached?: true | undefined
   readonly incident?: Incident | undefined
+  /** The instant that the id of its latest incident follows from. */
+  readonly namedAt?: number | undefined
   /** The fingerprint of the settings under which something began to wait for a second run. */
   readonly settings?: string | undefined
   /** It comes from the store, and no run has shown yet whether what waits for a second run goes on. */
