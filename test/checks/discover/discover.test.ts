@@ -1,12 +1,15 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { candidatesOf } from '../../../src/core/checks/discover/identify.ts'
 import { discover } from '../../../src/core/checks/discover/index.ts'
+import { searchedIn } from '../../../src/core/checks/discover/machine.ts'
 import { parseListening } from '../../../src/core/checks/discover/ports.ts'
 import { monitors } from '../../../src/core/checks/kinds/index.ts'
 import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { begins, portEntry, type Recognition } from '../../../src/core/checks/recognition/index.ts'
 import { proposedFile } from '../../../src/core/config/proposed.ts'
-import { type Behaviour, blackHole, echo, http, peer, speaks } from '../../support/faults/faults.ts'
+import { type Behaviour, blackHole, echo, http, peer, replies, speaks } from '../../support/faults/faults.ts'
+import { makeCertificates } from '../../support/servers/certs.ts'
+import { healthServer } from '../../support/servers/grpc.ts'
 import { farMs } from '../../support/suite/until.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(farMs)
@@ -136,6 +139,60 @@ describe('kinds declare how discovery recognizes their servers', () => {
       ])
   })
 
+  test('H61 a server of HTTP/2 alone is proposed as gRPC, whether it waits for the client or not', async () => {
+    await using server = await healthServer({ '': 'SERVING' })
+    const settings = Buffer.from('000000040000000000', 'hex')
+    await using waits = await peer(answersTo('PRI * HTTP/2.0', settings.toString('latin1')))
+    const ports = [server.port, waits.port].toSorted((a, b) => a - b)
+    const entries = async () => (await discover(signal(), here(...ports))).proposals.map(({ entry }) => entry)
+    const entry = (port: number) => ({ kind: 'grpc', name: `grpc-${port}`, host: '127.0.0.1', port })
+    await expect.poll(entries).toEqual(ports.map(entry))
+  })
+
+  test("H61 a name server is proposed with the beginning of the machine's own zone, where it has that", async () => {
+    /** Answers questions for NS records of the root and SOA records of shop.test. */
+    await using server = await peer((socket) =>
+      socket.once('data', (question) => {
+        const reply = Buffer.from(question)
+        reply[4] = 0x84
+        const isKnown = question.includes(Buffer.from('\x04shop\x04test\0\0\x06', 'latin1'))
+        if (isKnown) reply.writeUInt16BE(1, 8)
+        else if (question.length > 19) reply[5] = 3
+        socket.write(reply)
+      }),
+    )
+    const entryIn = async (domain: string | undefined) => {
+      const machine = { domain, isHere: () => Promise.resolve(false) }
+      const { proposals } = await discover(signal(), { ...here(server.port), machine })
+      const [{ entry, note } = {}] = proposals
+      return { query: entry?.['query'], type: entry?.['type'], note: note !== undefined }
+    }
+    const unknown = { query: 'localhost', type: undefined, note: true }
+    await expect.poll(() => entryIn('shop.test')).toEqual({ query: 'shop.test', type: 'SOA', note: false })
+    await expect.poll(() => entryIn('other.test')).toEqual(unknown)
+    await expect.poll(() => entryIn(undefined)).toEqual(unknown)
+  })
+
+  test('H61 the domain of a machine without one in its name is the first that the system searches', () => {
+    expect(searchedIn('# search a.test\nnameserver 192.0.2.1\nsearch Shop.test. other.test\n')).toBe('shop.test')
+    expect(searchedIn('nameserver 192.0.2.1\nsearch .\n')).toBeUndefined()
+  })
+
+  test('H61 https is proposed by the name of the certificate where that is a name of this machine', async () => {
+    const certificates = makeCertificates()
+    onTestFinished(certificates.remove)
+    /** Two sites of one server: the one that is not named refuses. */
+    const answer = (request: string): string => http(request.includes('Host: localhost') ? 200 : 421)
+    await using server = await peer(replies(answer), { tls: certificates.good })
+    const urlWhere = async (isHere: boolean) => {
+      const machine = { domain: undefined, isHere: (name: string) => Promise.resolve(isHere && name === 'localhost') }
+      const { proposals } = await discover(signal(), { ...here(server.port), machine })
+      return proposals[0]?.entry['url']
+    }
+    await expect.poll(() => urlWhere(true)).toBe(`https://localhost:${server.port}/`)
+    await expect.poll(() => urlWhere(false)).toBe(`https://127.0.0.1:${server.port}/`)
+  })
+
   test('a protocol whose reply says too little is recognized at its standard ports alone', async () => {
     await using menu = await peer(answersTo('/\r\n', 'iWelcome\r\n'))
     const only = { ...gopher, onlyAtStandardPorts: true } as const
@@ -188,6 +245,7 @@ describe('kinds declare how discovery recognizes their servers', () => {
       host: '127.0.0.1',
       port: 1,
       reply: Buffer.from('-NOAUTH\r\n'),
+      machine: { domain: undefined, isHere: async () => false },
       ask: async () => undefined,
       askAfterBanner: async () => undefined,
     }

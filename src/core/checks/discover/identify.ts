@@ -6,6 +6,7 @@ import { type KindName, registered, type StandardPorts } from '../kinds/index.ts
 import {
   firstLine,
   type IdentifiedTls,
+  type Machine,
   type OpenPort,
   type Recognition,
   type RecognizedServer,
@@ -75,12 +76,14 @@ const recognizes = (candidate: CandidateProtocol, reply: Buffer, port: number): 
 export async function identify(
   at: OpenPort,
   candidates: readonly CandidateProtocol[],
+  machine: Machine,
   signal: AbortSignal,
 ): Promise<Identified> {
   const ordered = inOrder(candidates, at.port)
   const server = (reply: Buffer): RecognizedServer => ({
     ...at,
     reply,
+    machine,
     ask: (question) => ask(at, question, signal),
     askAfterBanner: (question) => askAfterBanner(at, question, signal),
   })
@@ -93,10 +96,10 @@ export async function identify(
     const { greeting, expectsTls, isWhole } = candidate.recognition
     const reply = await ask(at, greeting, signal, isWhole)
     if (!reply || !recognizes(candidate, reply, at.port)) continue
-    const secured = expectsTls?.(reply) ? await overTls(at, ordered, signal) : undefined
+    const secured = expectsTls?.(reply) ? await overTls(at, ordered, machine, signal) : undefined
     return secured && 'recognition' in secured ? secured : { ...candidate, server: server(reply) }
   }
-  return (await overTls(at, ordered, signal)) ?? { ...at, what: 'unknown' }
+  return (await overTls(at, ordered, machine, signal)) ?? { ...at, what: 'unknown' }
 }
 
 /**
@@ -178,6 +181,7 @@ function receiveFrom(socket: Socket, ms: number, isWhole?: (reply: Buffer) => bo
 async function overTls(
   at: OpenPort,
   ordered: readonly CandidateProtocol[],
+  machine: Machine,
   signal: AbortSignal,
 ): Promise<Identified | undefined> {
   const first = await askOverTls(at, undefined, signal)
@@ -187,6 +191,7 @@ async function overTls(
     ...at,
     tls,
     reply,
+    machine,
     ask: async (question) => (await askOverTls(at, question, signal))?.reply,
     askAfterBanner: (question) => askAfterBanner(at, question, signal),
   })

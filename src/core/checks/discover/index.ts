@@ -1,6 +1,7 @@
 import type { ServerType } from '../../protocol/index.ts'
-import type { OpenPort, Proposed } from '../recognition/index.ts'
+import type { Machine, OpenPort, Proposed } from '../recognition/index.ts'
 import { type CandidateProtocol, candidatesOf, identify, type Recognized, type Unrecognized } from './identify.ts'
+import { thisMachine } from './machine.ts'
 import { openPorts } from './ports.ts'
 
 export type { OpenPort, ProposedEntry } from '../recognition/index.ts'
@@ -33,18 +34,24 @@ export async function discover(
     skip = [],
     ports,
     candidates,
+    machine,
   }: {
     readonly skip?: readonly number[]
     readonly ports?: readonly OpenPort[]
     readonly candidates?: readonly CandidateProtocol[]
+    readonly machine?: Machine
   } = {},
 ): Promise<Discovery> {
-  const [listening, protocols] = await Promise.all([ports ?? openPorts(), candidates ?? candidatesOf()])
+  const [listening, protocols, own] = await Promise.all([
+    ports ?? openPorts(),
+    candidates ?? candidatesOf(),
+    machine ?? thisMachine(),
+  ])
   const queue = listening.filter(({ port }) => !skip.includes(port)).slice(0, maxPorts)
   const proposals: (Proposal & { readonly port: number })[] = []
   const others: Unrecognized[] = []
   const examine = async (at: OpenPort): Promise<void> => {
-    const identified = await identify(at, protocols, signal)
+    const identified = await identify(at, protocols, own, signal)
     if ('recognition' in identified) proposals.push({ ...(await proposalOf(identified)), port: at.port })
     else others.push(identified)
   }

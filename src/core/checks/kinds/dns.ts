@@ -506,6 +506,19 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
 /** A question for the name servers of the root, over TCP. */
 const rootServers = bytes('0011 7376 0000 0001 0000 0000 0000 00 0002 0001')
 
+/** A question over TCP for the SOA record of a domain, where its zone begins. */
+function beginningOf(domain: string): Buffer {
+  const labels = domain.split('.').map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, 'latin1'))
+  const question = Buffer.concat([bytes('7376 0100 0001 0000 0000 0000'), ...labels, bytes('00 0006 0001')])
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(question.length)
+  return Buffer.concat([length, question])
+}
+
+/** Whether a reply over TCP has no error and a record. */
+const hasAnswer = (reply: Buffer): boolean =>
+  reply.length >= 14 && ((reply[5] ?? 0) & 0x0f) === 0 && reply.readUInt16BE(8) > 0
+
 /** Queries a name server directly: bypasses the hosts file and every cache of this machine. */
 export default machineKind({
   name: 'dns',
@@ -515,10 +528,12 @@ export default machineKind({
       name: 'dns',
       greeting: rootServers,
       is: (reply) => reply.length >= 14 && reply.readUInt16BE(2) === 0x7376 && (reply[4] ?? 0) >= 0x80,
-      propose: ({ host, port }, name) => ({
-        entry: { kind: 'dns', name, server: hostPort(host, port), query: 'localhost' },
-        note: 'set query to a name that clients look up here',
-      }),
+      propose: async ({ host, port, machine: { domain }, ask }, name) => {
+        const entry = { kind: 'dns', name, server: hostPort(host, port) }
+        const reply = domain === undefined ? undefined : await ask(beginningOf(domain))
+        if (reply && hasAnswer(reply)) return { entry: { ...entry, query: domain, type: 'SOA' } }
+        return { entry: { ...entry, query: 'localhost' }, note: 'set query to a name that clients look up here' }
+      },
     },
   ],
   runsOn: 'network',

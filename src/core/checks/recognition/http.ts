@@ -33,3 +33,15 @@ export function pageOf({ host, port, tls, reply }: RecognizedServer): { readonly
   const isSame = goal.origin === base.origin || (isLoopbackHost(goal.hostname) && goal.port === base.port)
   return { root, page: isSame ? new URL(goal.pathname, root).href : root }
 }
+
+/**
+ * The server by the name in its certificate, where that is a name of this machine: by its address, a server of many sites
+ * shows another one.
+ */
+export async function byCertificateName(server: RecognizedServer): Promise<RecognizedServer> {
+  const { tls, machine } = server
+  if (tls?.name === undefined || !(await machine.isHere(tls.name))) return server
+  const host = tls.name
+  const reply = (await server.ask(Buffer.from(`HEAD / HTTP/1.0\r\nHost: ${host}\r\n\r\n`))) ?? server.reply
+  return { ...server, host, reply, tls: { ...tls, trusted: tls.chainTrusted } }
+}

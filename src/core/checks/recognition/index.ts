@@ -1,2 +1,2 @@
-export { httpServer, pageOf } from './http.ts'
+export { byCertificateName, httpServer, pageOf } from './http.ts'
 export * from './recognition.ts'

@@ -16,12 +16,21 @@ export type IdentifiedTls = {
   readonly fingerprint: string
 }
 
+/** The facts of this machine that proposals use. */
+export type Machine = {
+  /** Its domain, such as `example.com`: that of its name, otherwise the first one in which the system looks up names. */
+  readonly domain: string | undefined
+  /** Whether a name has an address of this machine. */
+  readonly isHere: (name: string) => Promise<boolean>
+}
+
 /** A server that a kind has recognized. */
 export type RecognizedServer = OpenPort & {
   /** Present if TLS begins with the first byte. */
   readonly tls?: IdentifiedTls | undefined
   /** The first bytes that it sent. */
   readonly reply: Buffer
+  readonly machine: Machine
   /** Sends a question on another connection of the same form. Resolves with the first bytes of the reply, if any come. */
   readonly ask: (question: Buffer) => Promise<Buffer | undefined>
   /**

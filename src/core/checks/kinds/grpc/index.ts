@@ -22,6 +22,7 @@ import {
   ok,
   type Result,
 } from '../../engine/index.ts'
+import { bytes, type Recognition } from '../../recognition/index.ts'
 import { type GrpcAnswer, GrpcConnection, type GrpcLink, healthRequest, servingStatus } from './connection.ts'
 
 const maxServices = 50
@@ -300,13 +301,27 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
   }
 }
 
+/** The beginning of a client of HTTP/2: its preface and empty SETTINGS. */
+const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), bytes('000000 04 00 00000000')])
+
+/**
+ * A server with HTTP/2 alone, whose first frame is SETTINGS (RFC 9113, 3.4): those with HTTP/1, too, answer that first. Its
+ * first run shows whether it has the health service.
+ */
+const http2Server: Recognition = {
+  name: 'grpc',
+  is: (reply) =>
+    reply.length >= 9 && reply[3] === 0x04 && reply.readUIntBE(0, 3) % 6 === 0 && reply.readUInt32BE(5) === 0,
+  propose: ({ host, port }, name) => ({ entry: { kind: 'grpc', name, host, port } }),
+}
+
 /** Speaks HTTP/2, calls the Check method of the health service, and closes the connection. */
 export default networkKind({
   name: 'grpc',
   title: 'A gRPC server reports that it is serving (grpc.health.v1)',
   exposure: 'What the service lets the bearer of the token do. Issue one that may call the health service only.',
-  // gRPC has no standard port, and only calls tell it from other servers with HTTP/2.
-  recognition: 'none',
+  // Some begin at once, others after the client has.
+  recognition: [http2Server, { ...http2Server, greeting: preface }],
   optionalParts: [{ part: 'user-agent, grpc-timeout, grpc-accept-encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'calls',

@@ -12,7 +12,7 @@ import {
   networkKind,
   type ReachSettings,
 } from '../../engine/index.ts'
-import { httpServer, pageOf, trustOf } from '../../recognition/index.ts'
+import { byCertificateName, httpServer, pageOf, trustOf } from '../../recognition/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
 import { hostProblem } from './links.ts'
@@ -37,9 +37,10 @@ export default networkKind({
   recognition: [
     {
       ...httpServer,
-      propose: (server, name) => {
-        const { settings, note } = trustOf(server)
-        return { entry: { kind: 'http', name, url: pageOf(server).page, ...settings }, note }
+      propose: async (server, name) => {
+        const at = await byCertificateName(server)
+        const { settings, note } = trustOf(at)
+        return { entry: { kind: 'http', name, url: pageOf(at).page, ...settings }, note }
       },
     },
   ],
