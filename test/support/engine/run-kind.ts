@@ -51,6 +51,7 @@ export async function reportKind<S extends SettingsSpec>(
     inChild: options.inChild ?? ((probe) => Promise.reject(new Error(`no child was given for ${probe}`))),
     measureState: () => () => ({}),
     limits: options.limits ?? limits(),
+    processorWaitMs: options.processorWaitMs ?? (() => undefined),
     services: options.services,
     history: options.history,
   }

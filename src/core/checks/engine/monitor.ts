@@ -123,6 +123,8 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
+    /** How long svc has waited for a processor, in milliseconds. Absent: as the system says. */
+    readonly processorWaitMs?: ((roughly: boolean) => number | undefined) | undefined
     /** The services that svc provides to kinds. Absent: none. */
     readonly services?: CheckContext['services'] | undefined
     /** Called when an observation begins, once it has its slot. Calls the returned function when it has ended. */

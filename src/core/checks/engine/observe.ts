@@ -16,6 +16,7 @@ import {
   type Waiter,
 } from './limits.ts'
 import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
+import { processorWaitMs, withOwnWait } from './own-wait.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { SlotLane } from './waiting-list.ts'
 
@@ -336,7 +337,13 @@ function observe(
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
     }
     const checkContext = countingMode(counted, modeUse)
-    const judge = (result: Result): Result => judged(result, slotTime, reasonOf(options, run))
+    const waited = context.processorWaitMs ?? processorWaitMs
+    const waitedBefore = waited(true)
+    const waitMs = (): number => (waited(false) ?? 0) - (waitedBefore ?? 0)
+    const judgeAll = (results: readonly Result[]): readonly Result[] => {
+      const all = results.map((result) => judged(result, slotTime, reasonOf(options, run)))
+      return withOwnWait(all, { ms: context.now() - started, waitMs })
+    }
     // A database that has answered is at work, not silent.
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
     const iterator = kind.run(settings as never, checkContext)[Symbol.asyncIterator]()
@@ -348,13 +355,13 @@ function observe(
         )
         if (next.done) break
         watch.progress()
-        observation.add([next.value].flat().map(judge))
+        observation.add(judgeAll([next.value].flat()))
       }
     } catch (error) {
       // An error after the deadline is a consequence of the deadline.
       const isLate = signal.aborted && !(error instanceof ProbeError)
       const thrown = isLate ? noAnswer(progress, time) : error
-      observation.add([withConversations(conversations, () => judge(failedStep(thrown)))])
+      observation.add(withConversations(conversations, () => judgeAll([failedStep(thrown)])))
       // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
       await closed(iterator)
     } finally {
