@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { processorWaitMs, withOwnWait } from '../../../src/core/checks/engine/own-wait.ts'
+import { processorWaitMs, withOwnWait } from '../../../src/core/checks/engine/classify.ts'
 import { atMost, fail, type Result } from '../../../src/core/checks/engine/result.ts'
 import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { checked, runKind } from '../../support/engine/run-kind.ts'

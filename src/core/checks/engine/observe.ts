@@ -3,7 +3,7 @@ import { Conversations, lookupWith, withConversations } from '../../base/net/con
 import { ProbeError } from '../../base/probe-error.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { patienceFor } from './callers.ts'
-import { classify, shortageOf } from './classify.ts'
+import { classify, processorWaitMs, shortageOf, withOwnWait } from './classify.ts'
 import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
 import {
   deadlineSignal,
@@ -16,7 +16,6 @@ import {
   type Waiter,
 } from './limits.ts'
 import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
-import { processorWaitMs, withOwnWait } from './own-wait.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { SlotLane } from './waiting-list.ts'
 
