@@ -317,3 +317,15 @@ export function serverState(name: string, { total, available }: Memory, used: nu
     ...(used === undefined ? {} : { UsedCpuPercent: used }),
   }
 }
+
+/**
+ * Milliseconds for which the main thread of svc was ready to run and no processor was free, since it began: the second
+ * number of `/proc/self/schedstat` (Linux). Undefined elsewhere.
+ */
+export function processorWaitMs(): number | undefined {
+  const [, nanoseconds] = readText('/proc/self/schedstat')?.split(' ') ?? []
+  return nanoseconds === undefined ? undefined : Number(nanoseconds) / 1e6
+}
+
+/** The same, up to 100 ms old: for many observations that begin at once. */
+export const roughProcessorWaitMs = atMostEvery(100, () => performance.now(), processorWaitMs)

@@ -124,7 +124,7 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     readonly measureState: () => () => ServerState
     readonly limits: Limits
     /** How long svc has waited for a processor, in milliseconds. Absent: as the system says. */
-    readonly processorWaitMs?: ((roughly: boolean) => number | undefined) | undefined
+    readonly processorWaitMs?: (() => number | undefined) | undefined
     /** The services that svc provides to kinds. Absent: none. */
     readonly services?: CheckContext['services'] | undefined
     /** Called when an observation begins, once it has its slot. Calls the returned function when it has ended. */

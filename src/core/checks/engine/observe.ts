@@ -1,9 +1,10 @@
 import { type AwaitedShare, filesUntil } from '../../base/files/index.ts'
 import { Conversations, lookupWith, withConversations } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
+import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resources.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { patienceFor } from './callers.ts'
-import { classify, processorWaitMs, shortageOf, withOwnWait } from './classify.ts'
+import { classify, shortageOf } from './classify.ts'
 import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
 import {
   deadlineSignal,
@@ -16,7 +17,7 @@ import {
   type Waiter,
 } from './limits.ts'
 import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
-import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
+import { decideReading, notChecked, type Result, reallyFailed, withOwnWait } from './result.ts'
 import type { SlotLane } from './waiting-list.ts'
 
 /** Milliseconds: the deadlines of one monitor and of a whole run. */
@@ -336,9 +337,8 @@ function observe(
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
     }
     const checkContext = countingMode(counted, modeUse)
-    const waited = context.processorWaitMs ?? processorWaitMs
-    const waitedBefore = waited(true)
-    const waitMs = (): number => (waited(false) ?? 0) - (waitedBefore ?? 0)
+    const waitedBefore = (context.processorWaitMs ?? roughProcessorWaitMs)()
+    const waitMs = (): number => ((context.processorWaitMs ?? processorWaitMs)() ?? 0) - (waitedBefore ?? 0)
     const judgeAll = (results: readonly Result[]): readonly Result[] => {
       const all = results.map((result) => judged(result, slotTime, reasonOf(options, run)))
       return withOwnWait(all, { ms: context.now() - started, waitMs })

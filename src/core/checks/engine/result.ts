@@ -1,4 +1,4 @@
-import { show } from '../../base/format.ts'
+import { show, showDuration } from '../../base/format.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit } from '../../base/settings/index.ts'
 import { markText, type ServerType } from '../../protocol/index.ts'
@@ -406,4 +406,33 @@ export function decideReading(
 ): readonly Result[] {
   const hasRead = results.some(({ check, notChecked: reason }) => reason === undefined && provesReading(check))
   return results.some(isDenied) && !hasRead ? results.map(asFailure) : results
+}
+
+/** Milliseconds of waiting for a processor that are worth a line. */
+const leastWaitMs = 100
+
+/** Whether a result is a time that was too long: a latency above its threshold, or a timeout. */
+const isSlow = ({ status, fault, measurement }: Result): boolean =>
+  (status === 'failed' && fault === 'timeout') ||
+  ((status === 'failed' || status === 'warning') &&
+    measurement?.unit === 'milliseconds' &&
+    measurement.bound === 'atMost')
+
+/**
+ * The results, each time that was too long with how long svc itself waited for a processor meanwhile, if that was at least
+ * half of it: it is then a matter of this machine rather than of the server. The verdict stays, since nobody knows how
+ * long the server would have taken. `ms`: since the observation began; `waitMs` is only called where a time is too long.
+ */
+export function withOwnWait(
+  results: readonly Result[],
+  { ms, waitMs }: { readonly ms: number; readonly waitMs: () => number },
+): readonly Result[] {
+  if (!results.some(isSlow)) return results
+  const wait = waitMs()
+  return results.map((result) => {
+    const own = result.fault === 'timeout' ? ms : (result.measurement?.value ?? ms)
+    if (!isSlow(result) || wait < leastWaitMs || wait < own / 2) return result
+    const note = `svc itself waited ${showDuration(wait)} for a processor in this time: this machine is too busy to tell how long the server takes`
+    return { ...result, details: [...(result.details ?? []), note] }
+  })
 }
