@@ -149,10 +149,9 @@ function prometheus(entries: readonly Entry[]): Summary {
   return { ...counts(entries), alerts: [...alerts].toSorted(), figures }
 }
 
-/** A monitor that did not run has a series of its own, and a check without a verdict has one only for a warning. */
-const isAlert = ({ check, status, notChecked, fault }: Result): boolean =>
-  status === 'warning' ||
-  (status === 'failed' && notChecked === undefined && !(check === 'not run' && fault === 'dependency'))
+/** What did not run has a series of its own, and a check without a verdict has one only for a warning. */
+const isAlert = ({ status, notChecked, fault }: Result): boolean =>
+  status === 'warning' || (status === 'failed' && notChecked === undefined && fault !== 'dependency')
 const slugged = (text: string): string => text.replace(/[^a-z0-9]+/g, '_').replace(/^_|_$/g, '')
 const series = (monitor: Monitor, { check, slug, subject }: Result): string =>
   [nameOf(monitor), slug ?? slugged(check), subject].filter((part) => part !== undefined).join('/')

@@ -366,6 +366,21 @@ describe('prometheus', () => {
     ])
   })
 
+  test('a check that did not run because an earlier one failed is neither up nor down, as in JUnit', async () => {
+    const failed = { check: 'step', subject: 'sign in', status: 'failed', fault: 'status', message: '401' } as const
+    const message = 'read: not run: step "sign in" failed'
+    const prevented = { ...failed, subject: 'read', fault: 'dependency', message } as const
+    const run = measuredWith(monitor('http-steps shop', [failed, prevented]))
+    const series = (await seriesOf(run)).filter(({ labels }) => labels['check'] === 'step')
+    expect(series.map(({ name, labels, value }) => [name, labels['item'], value])).toEqual([
+      ['svc_check_success', 'sign in', 0],
+      ['svc_check_warning', 'sign in', 0],
+      ['svc_check_fault', 'sign in', 1],
+      ['svc_check_skipped', 'read', 1],
+    ])
+    expect(await render('junit', [run])).toMatch(/name="step read".*\n *<skipped type="dependency"/)
+  })
+
   test('a check exports 50 items, failed ones first, and counts the others', async () => {
     const results = Array.from({ length: 60 }, (_, at) => ({
       check: 'queue',

@@ -7,6 +7,7 @@ import { read } from './read.ts'
 import {
   type EntryReading,
   isBad,
+  isConsequence,
   type Level,
   type Measured,
   type MonitorReading,
@@ -281,10 +282,8 @@ export const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Chec
     return { labels, items, dropped: results.length - exported.length }
   })
 
-const isSkipped = ({ slug, level, fault }: Reading): boolean =>
-  slug === 'not_run' && isBad(level) && fault === 'dependency'
 /** A check that has not run, or came to no verdict, is neither up nor down. */
-const hasNoVerdict = (result: Reading): boolean => result.notChecked !== undefined || isSkipped(result)
+const hasNoVerdict = (result: Reading): boolean => result.notChecked !== undefined || isConsequence(result)
 
 /** One family per unit, keyed by the end of its name. */
 const figureFamilies = {
@@ -368,9 +367,9 @@ export const checkRows: readonly FamilyOf<Item>[] = [
   {
     name: 'svc_check_skipped',
     type: gauge,
-    help: '1 if the monitor did not run because a monitor that it depends on cannot be reached; absent otherwise.',
+    help: '1 if the monitor or the check did not run because of another failure; absent otherwise.',
     samples: ({ labels, result }) =>
-      isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1, urgent: true }] : [],
+      isConsequence(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1, urgent: true }] : [],
   },
   {
     name: 'svc_check_not_checked',
