@@ -3,16 +3,26 @@
  *
  *     npm run readers
  *
- * It fetches the readers from npm, a package index for Python, Maven Central and the Go module proxy, and needs Python,
- * Go, Java and promtool. A reader that cannot be had is a row `not run here`. A difference that is no limit of the reader
+ * It fetches the readers from npm, a package index for Python, Maven Central, the Go module proxy and Debian, and needs
+ * Python, Go, Java and promtool. A reader that cannot be had is a row `not run here`. A difference that is no limit of the reader
  * ends it with exit 1.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Comparison, compare } from './compare.ts'
-import { built, classPath, goProgram, missingOf, nodeExporter, type Reader, readers } from './readers.ts'
+import {
+  built,
+  classPath,
+  goProgram,
+  icinga,
+  missingOf,
+  nagiosCore,
+  nodeExporter,
+  type Reader,
+  readers,
+} from './readers.ts'
 import { runs } from './runs.ts'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -36,11 +46,33 @@ function attempt(program: string, args: readonly string[], cwd = root, env: Node
   if (status !== 0) process.stderr.write(`${program} ${args.join(' ')}: ${error?.message ?? `exit ${status}`}\n`)
 }
 
+/** The monitoring systems of Debian 12, with those of their libraries that others rarely have. */
+const debian: readonly (readonly [folder: string, packages: readonly string[]])[] = [
+  [
+    icinga,
+    ['icinga2-bin', 'icinga2-common'].concat(
+      ['context', 'coroutine', 'filesystem', 'iostreams', 'program-options', 'regex', 'system', 'thread'].map(
+        (name) => `libboost-${name}1.74.0`,
+      ),
+    ),
+  ],
+  [nagiosCore, ['nagios4-core']],
+]
+
+/** Unpacks packages without installing them. */
+function unpack(folder: string, packages: readonly string[]): void {
+  const archives = mkdtempSync(join(tmpdir(), 'svc-readers-debian-'))
+  attempt('apt-get', ['download', '-qq', '-o', 'APT::Sandbox::User=root', ...packages], archives)
+  for (const name of readdirSync(archives)) attempt('dpkg-deb', ['-x', join(archives, name), folder])
+  rmSync(archives, { recursive: true, force: true })
+}
+
 function fetchReaders(): void {
   attempt('.ci/readers', [])
   attempt('.ci/clients', [])
   rmSync(built, { recursive: true, force: true })
   mkdirSync(built, { recursive: true })
+  for (const [folder, packages] of debian) unpack(folder, packages)
   attempt('javac', ['-cp', classPath, '-d', built, join(sources, 'Reader.java')])
   const folder = mkdtempSync(join(tmpdir(), 'svc-readers-go-'))
   copyFileSync(join(sources, 'main.go'), join(folder, 'main.go'))
@@ -54,8 +86,6 @@ function fetchReaders(): void {
 
 /** Readers that no package of a reachable registry contains. */
 const elsewhere: readonly (readonly [name: string, format: string])[] = [
-  ['Icinga 2', 'nagios'],
-  ['Nagios Core', 'nagios'],
   ['PRTG', 'prtg'],
   ['GitLab, Jenkins, Azure DevOps', 'junit'],
   ['GitHub Actions', 'github'],

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual, promisify } from 'node:util'
@@ -60,6 +60,7 @@ export async function compare(reader: Reader): Promise<Comparison> {
       const summary = answers[number]
       if (summary === undefined) return [`${run}: not read`]
       let expected: Summary = expectations[reader.format](runs[run] ?? [])
+      if (says.includes('line')) expected = { ...expected, line: lineOf(readFileSync(join(folder, number), 'utf8')) }
       for (const entry of limits) {
         const changed = entry.limit.change(expected, run)
         if (!isDeepStrictEqual(changed, expected)) entry.runs += 1
@@ -109,9 +110,12 @@ function withoutLeftOut(expected: Summary, { figures }: Summary): Summary {
 }
 const leftOutName = 'perfdata_left_out'
 
+/** The status line of a plugin, without its figures. */
+const lineOf = (text: string): string => text.split(/ \| |\n/, 1)[0] ?? ''
+
 /** Numbers as svc writes them, and names in one order. */
 const inOrder = (part: Summary[keyof Summary]): unknown =>
-  part === null || typeof part === 'number'
+  part === null || typeof part !== 'object'
     ? part
     : Array.isArray(part)
       ? part.toSorted()

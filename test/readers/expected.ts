@@ -16,6 +16,10 @@ export type Summary = {
   /** The names that it shows as failed or as a warning, in alphabetical order. */
   readonly alerts: readonly string[]
   readonly figures: Readonly<Record<string, number>>
+  /** Of a plugin: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. */
+  readonly state?: number
+  /** Of a plugin: the line that stands in lists. */
+  readonly line?: string
 }
 
 /** The formats with readers, and what the run document says in terms of each. */
@@ -130,7 +134,23 @@ function nagios(entries: readonly Entry[]): Summary {
   }
   const isCounted = answered.length > 0
   const none = { tests: 0, failed: 0, skipped: 0 }
-  return { ...(isCounted ? counts(answered) : none), alerts: alerts.toSorted(), figures }
+  return {
+    ...(isCounted ? counts(answered) : none),
+    ...{ alerts: alerts.toSorted(), figures, state: worstState(entries) },
+  }
+}
+
+/** OK, WARNING, UNKNOWN and CRITICAL, from the best to the worst. */
+const states = [0, 1, 3, 2] as const
+const worstState = (entries: readonly Entry[]): number =>
+  states.findLast((state) => entries.some((entry) => stateOf(entry) === state)) ?? 3
+/** A server that does not answer is critical; a configuration that does not have the type says nothing of it. */
+function stateOf(entry: Entry): (typeof states)[number] {
+  if (entry.Run === undefined) return entry.Error?.code === 'NotConfigured' ? 3 : 2
+  const { failed, skipped } = counts([entry])
+  if (failed !== 0) return 2
+  if (skipped !== 0) return 3
+  return monitorsOf(entry).some(({ status }) => status === 'warning') ? 1 : 0
 }
 
 const baseUnits: Readonly<Record<string, number>> = { milliseconds: 1_000, percent: 100, days: 1 / 86_400 }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { type Format, rounded, type Summary } from './expected.ts'
 
@@ -9,10 +10,13 @@ const packages = join(cache, 'readers/npm')
 const python = join(cache, 'readers/python/bin/python')
 const jars = join(cache, 'java-clients')
 
-/** Where `npm run readers` builds the readers in Go and in Java. */
-export const built = join(cache, 'readers-built')
+/** Where `npm run readers` builds the readers in Go and in Java, a folder of its own for each account. */
+export const built = join(tmpdir(), `svc-readers-built-${userInfo().uid}`)
 export const goProgram = join(built, 'readers')
 export const nodeExporter = join(built, 'node_exporter')
+/** Where it unpacks the packages of Debian. */
+export const icinga = join(built, 'icinga2')
+export const nagiosCore = join(built, 'nagios-core')
 export const classPath = [built, 'client-1.0.49.jar', 'gson-2.8.6.jar', 'kotlin-stdlib-2.1.21.jar']
   .map((name) => (name === built ? name : join(jars, name)))
   .join(delimiter)
@@ -50,6 +54,14 @@ const pip = (name: string, format: Format, script: string, more: Partial<Reader>
 })
 const go = (name: string, format: Format, argument: string, more: Partial<Reader> = {}): Reader => ({
   ...{ name, format, from: 'Go', command: [goProgram, argument], needs: goProgram },
+  ...more,
+})
+
+/** A monitoring system that runs plugins. It shows a state and a line, and leaves the ranges of figures to the plugin. */
+const plugins = (name: string, script: string, unpacked: string, more: Partial<Reader> = {}): Reader => ({
+  ...{ name, format: 'nagios', from: 'Debian', needs: unpacked },
+  ...{ command: [process.execPath, join(scripts, script), unpacked] },
+  ...{ says: ['state', 'line', 'tests', 'failed', 'skipped', 'figures'] },
   ...more,
 })
 
@@ -98,6 +110,15 @@ export const readers: readonly Reader[] = [
           const below = Object.entries(summary.figures).filter(([, value]) => run === 'negative value' && value < 0)
           return { ...summary, alerts: [...summary.alerts, ...below.map(([name]) => name)] }
         },
+      },
+    ],
+  }),
+  plugins('Icinga 2', 'icinga.mjs', icinga),
+  plugins('Nagios Core', 'nagios-core.mjs', nagiosCore, {
+    limits: [
+      {
+        ...{ text: 'shows `;` in the status line as `:`', day },
+        change: (summary) => ({ ...summary, line: summary.line?.replaceAll(';', ':') ?? '' }),
       },
     ],
   }),
