@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import type { MonitorReport } from '../../../src/core/checks/engine/index.ts'
+import { readSettings } from '../../../src/core/base/settings/index.ts'
+import { type AnyKind, type MonitorReport, plannedChecks } from '../../../src/core/checks/engine/index.ts'
+import http from '../../../src/core/checks/kinds/http/index.ts'
+import redis from '../../../src/core/checks/kinds/redis/index.ts'
 import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { configurableKinds } from '../../../src/core/checks/plan/index.ts'
 import { type Entry, healthCheckResponse, type RunDocumentOptions } from '../../../src/core/checks/reports/index.ts'
@@ -120,6 +123,27 @@ describe('F5 the identity of the test cases', () => {
       connect: 'passed',
       'queries orders': 'failure: no answer',
     })
+  })
+})
+
+describe('F5 a check of which the settings tell that it has no result', () => {
+  const namesOf = (kind: AnyKind, settings: Readonly<Record<string, unknown>>): readonly string[] => {
+    const { values, problems } = readSettings(kind.settings, settings, { env: {}, folder: '/' })
+    expect(problems).toEqual([])
+    return plannedChecks({ kind, settings: values }, 'Advanced').map(({ name }) => name)
+  }
+  const url = 'http://shop.example/'
+  test.each([
+    ['addresses', tcp, { host: '::1', port: 9 }, { host: 'localhost', port: 9 }],
+    ['addresses', redis, { url: 'redis://[::1]' }, { url: 'redis://cache.example' }],
+    ['certificate', redis, { url: 'redis://cache.example' }, { url: 'rediss://cache.example' }],
+    ['certificate', http, { url }, { url, redirects: 1 }],
+    ['certificate', http, { url }, { url: 'https://shop.example/' }],
+    ['empty body', http, { url, contains: 'open' }, { url }],
+    ['empty body', http, { url, status: [200] }, { url }],
+  ] as const)('F5 the plan lacks %s of a monitor that cannot have it', (name, kind, without, given) => {
+    expect(namesOf(kind as AnyKind, without)).not.toContain(name)
+    expect(namesOf(kind as AnyKind, given)).toContain(name)
   })
 })
 

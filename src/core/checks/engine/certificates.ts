@@ -132,6 +132,12 @@ export function evaluateAccepted<const Name extends string>(
     : ok(check, text, { measurement })
 }
 
+/** Whether `url` has another scheme, and so no TLS. */
+export const isPlain =
+  (scheme: string) =>
+  ({ url }: { readonly url?: string }): boolean =>
+    url !== undefined && new URL(url).protocol !== `${scheme}:`
+
 type CertificateOptions<Connection, S> = {
   readonly depth: ExecutionMode
   /** The threshold in days. Several checks of a kind may share it. */
@@ -159,6 +165,7 @@ export function certificateCheck<Connection, const S extends Setting & { readonl
     results: { certificate: `Every certificate in the chain remains valid long enough${only}` },
     settings: { certificate: setting },
     provesNoReading: true,
+    ...(scheme === undefined ? {} : { impossibleWith: isPlain(scheme) }),
     observe: async (connection: Connection) => ({ chain: chainOf(connection) }),
     evaluate: ({ chain }: { readonly chain: Chain | undefined }, settings: { readonly certificate: Threshold }) =>
       chain ? withDecision(evaluateExpiry('certificate', chain, settings.certificate), chain) : [],

@@ -70,6 +70,11 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   /** The shallowest mode with these settings, when they decide it. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
   /**
+   * Whether the settings alone tell that the check never has a result, e.g. a certificate check of a URL without TLS. A
+   * plan then does not name it. It gets all settings of the kind.
+   */
+  readonly impossibleWith?: (settings: never) => boolean
+  /**
    * False leaves the check out on this connection, e.g. a certificate check without TLS. It asks what the server is and
    * what the session has reached, never whether the connection still works: a check that a lost connection prevents
    * must fail, and not disappear.
@@ -118,6 +123,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = Pick<
 > & {
   readonly settings: Spec
   readonly depthWith?: (settings: never) => ExecutionMode
+  readonly impossibleWith?: (settings: never) => boolean
   readonly items?: (settings: never, mode: ExecutionMode) => readonly (string | undefined)[]
   readonly applies?: (connection: Connection, settings: never) => boolean
   readonly observe: (
@@ -427,14 +433,15 @@ const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
   const all = checks.flatMap((check): readonly DeclaredResult[] => {
-    const { depth, depthWith, items, elsewhere, results, when, emptyWhere, privilege, gate, settings, observe } = check
+    const { depth, depthWith, impossibleWith, items, elsewhere, results, when } = check
+    const { emptyWhere, privilege, gate, settings, observe } = check
     const canBeLeftOut: true | undefined = depth === 'Basic' || gate ? undefined : true
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const demanding = demandingSettings(settings)
     const demandedBy = privilege === undefined ? undefined : demanding
     const { provesNoReading } = check
     const facts = { emptyWhere, privilege, provesNoReading, canBeLeftOut, settings: demanding, demandedBy }
-    const more = { ...facts, depthWith, items, elsewhere }
+    const more = { ...facts, depthWith, impossibleWith, items, elsewhere }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
         ? { name, depth, doc: about, when, ...more }
@@ -454,7 +461,9 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
     else {
       const when = same.when && one.when && [...new Set([...same.when, ...one.when])]
       const items: DeclaredResult['items'] = (...args) => [same, one].flatMap((each) => each.items?.(...args) ?? [])
-      listed[place] = { ...same, when, items: same.items || one.items ? items : undefined }
+      // One check that may have the result is enough.
+      const impossibleWith = (of: never): boolean => [same, one].every((each) => each.impossibleWith?.(of) === true)
+      listed[place] = { ...same, when, impossibleWith, items: same.items || one.items ? items : undefined }
     }
   }
   return listed
@@ -466,8 +475,9 @@ export const plannedChecks = (
   mode: ExecutionMode,
 ): readonly DeclaredResult[] =>
   kind.checks.filter(
-    ({ name, depth, depthWith, when }) =>
+    ({ name, depth, depthWith, impossibleWith, when }) =>
       includes(mode, depthWith?.(settings as never) ?? depth) &&
+      impossibleWith?.(settings as never) !== true &&
       isEnabled(when, settings as object) &&
       !isNameIn(without, name),
   )

@@ -33,6 +33,8 @@ export type DeclaredResult = {
   readonly provesNoReading?: true | undefined
   /** The shallowest mode with these settings, when they decide it. */
   readonly depthWith?: ((settings: never) => ExecutionMode) | undefined
+  /** Whether the settings alone tell that it never has a result. A plan then does not name it. */
+  readonly impossibleWith?: ((settings: never) => boolean) | undefined
   /** The items of which each has a result, where the settings name them. */
   readonly items?: ((settings: never, mode: ExecutionMode) => readonly (string | undefined)[]) | undefined
   /** It does not describe the connection itself: several addresses of a name have one result. */

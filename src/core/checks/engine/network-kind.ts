@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { SettingsSpec, Target, Values } from '../../base/settings/index.ts'
 import { ExecutionMode } from '../../protocol/index.ts'
 import {
@@ -57,8 +58,15 @@ const ofRunner = (
 })
 
 /** The runner's own result for a name with more addresses than are probed. */
-export const addressesResult = (from: EachAddressFrom): Check<unknown> =>
-  ofRunner(from, { addresses: 'Reported when a name has more addresses than svc probes' })
+export const addressesResult = (
+  from: EachAddressFrom,
+  target: (settings: never) => Target = () => ({}),
+): Check<unknown> =>
+  ofRunner(
+    from,
+    { addresses: 'Reported when a name has more addresses than svc probes' },
+    { impossibleWith: (settings) => isIP(target(settings).host ?? '') !== 0 },
+  )
 
 /** How a connection is opened. This is the first check of every address. */
 export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> = {
@@ -155,7 +163,7 @@ export function networkKind<
   }
   const ofSamples = { settings: { samples: samplesSetting }, when: ['samples'], provesNoReading: true } as const
   const reach = { addresses: addressesSettings[eachAddressFrom], samples: samplesSetting }
-  const runner = [addressesResult(eachAddressFrom), ofRunner('Advanced', samplesResult, ofSamples)]
+  const runner = [addressesResult(eachAddressFrom, target as never), ofRunner('Advanced', samplesResult, ofSamples)]
   type SettingsOf = Values<Own>
   type All = JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec
   const ofAdvanced = new Set(checks.flatMap(({ depth, results }) => (depth === 'Advanced' ? Object.keys(results) : [])))

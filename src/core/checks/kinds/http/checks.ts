@@ -26,6 +26,7 @@ import {
   fail,
   httpsCertificateSetting,
   includes,
+  isPlain,
   latencySetting,
   notChecked,
   ok,
@@ -288,21 +289,29 @@ const textSettings = {
   matches: { type: 'text', doc: 'Regular expression that the first 64 KiB of the body must match' },
 } as const satisfies SettingsSpec
 
+const emptyBodySettings = { status: statusSetting, version: versionSetting, ...textSettings, ...bodySettings } as const
+type EmptyBodySettings = Values<typeof emptyBodySettings>
+
+/** What is expected of the body fails by itself, and a status that svc.yaml accepts may come without a body. */
+const isExpected = (settings: EmptyBodySettings): boolean => {
+  const { status, version, contains, matches, health, json, xml, measure, links } = settings
+  return health || [status, version, contains, matches, json, xml, measure, links].some((value) => value !== undefined)
+}
+
 /** A server that lost its application, or a proxy in its place, often answers 200 and nothing. */
 export const emptyBody = onHttp({
   depth: 'Standard',
   results: { 'empty body': 'An answer with 200 to a GET has a body; reported only if it has none' },
-  settings: { status: statusSetting, version: versionSetting, ...textSettings, ...bodySettings },
+  settings: emptyBodySettings,
+  impossibleWith: (settings: EmptyBodySettings) => isExpected(settings),
   applies: ({ sends, route }) => sends && !route.withheld && route.method === 'GET',
   async observe(http, _, context) {
     const { status } = await response(http, undefined, context)
     const { bytes } = await body(http, undefined, context)
     return { address: http.at.address, isEmpty: status === 200 && bytes.length === 0 }
   },
-  evaluate({ address, isEmpty }, { status, version, contains, matches, health, json, xml, measure, links }) {
-    // What is expected of the body fails by itself.
-    const expected = [version, contains, matches, json, xml, measure, links].some((value) => value !== undefined)
-    if (!isEmpty || status !== undefined || health || expected) return []
+  evaluate({ address, isEmpty }, settings) {
+    if (!isEmpty || isExpected(settings)) return []
     return warn(
       'empty body',
       `${address} answered 200 with an empty body: set contains or json, or status: [200] if that is healthy`,
@@ -478,12 +487,15 @@ export const health = onHttp({
   },
 })
 
-export const certificate = certificateCheck({
-  depth: 'Advanced',
-  setting: httpsCertificateSetting,
-  chain: ({ chain }: Http) => chain,
-  first: true,
-})
+export const certificate = {
+  ...certificateCheck({
+    depth: 'Advanced',
+    setting: httpsCertificateSetting,
+    chain: ({ chain }: Http) => chain,
+    first: true,
+  }),
+  impossibleWith: isPlain('https'),
+}
 
 /** The certificates behind redirects count as the first one does: a client needs each of them. */
 const redirectCertificates = onHttp({
@@ -492,6 +504,7 @@ const redirectCertificates = onHttp({
   settings: certificate.settings,
   provesNoReading: true,
   elsewhere: true,
+  impossibleWith: ({ redirects }: { readonly redirects: number }) => redirects === 0,
   applies: ({ route, sends }) => sends && route.redirects > 0,
   async *observe(http, _, context): AsyncGenerator<{ readonly chain: Chain }> {
     const { chains } = await response(http, undefined, context)
