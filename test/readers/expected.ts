@@ -169,7 +169,7 @@ function prometheus(entries: readonly Entry[]): Summary {
   return { ...counts(entries), alerts: [...alerts].toSorted(), figures }
 }
 
-/** What did not run has a series of its own, and a check without a verdict has one only for a warning. */
+/** A result that did not run has a series of its own, and a check without a verdict has one only for a warning. */
 const isAlert = ({ status, notChecked, fault }: Result): boolean =>
   status === 'warning' || (status === 'failed' && notChecked === undefined && fault !== 'dependency')
 const slugged = (text: string): string => text.replace(/[^a-z0-9]+/g, '_').replace(/^_|_$/g, '')

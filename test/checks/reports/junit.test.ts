@@ -141,9 +141,9 @@ describe('F5 a check of which the settings tell that it has no result', () => {
     ['certificate', http, { url }, { url: 'https://shop.example/' }],
     ['empty body', http, { url, contains: 'open' }, { url }],
     ['empty body', http, { url, status: [200] }, { url }],
-  ] as const)('F5 the plan lacks %s of a monitor that cannot have it', (name, kind, without, given) => {
+  ] as const)('F5 the plan lacks %s of a monitor that cannot have it', (name, kind, without, withIt) => {
     expect(namesOf(kind as AnyKind, without)).not.toContain(name)
-    expect(namesOf(kind as AnyKind, given)).toContain(name)
+    expect(namesOf(kind as AnyKind, withIt)).toContain(name)
   })
 })
 

@@ -292,7 +292,7 @@ const textSettings = {
 const emptyBodySettings = { status: statusSetting, version: versionSetting, ...textSettings, ...bodySettings } as const
 type EmptyBodySettings = Values<typeof emptyBodySettings>
 
-/** What is expected of the body fails by itself, and a status that svc.yaml accepts may come without a body. */
+/** Whether a status without a body may be healthy, or something is expected of the body, which fails by itself. */
 const isExpected = (settings: EmptyBodySettings): boolean => {
   const { status, version, contains, matches, health, json, xml, measure, links } = settings
   return health || [status, version, contains, matches, json, xml, measure, links].some((value) => value !== undefined)
