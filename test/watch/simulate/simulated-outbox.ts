@@ -725,9 +725,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         })
       }
       const receive = (ms: number, some: readonly Shipped.NoticeItem[]): void => {
-        // A request on its way arrives even if its sender is killed, unless the next process works by then.
+        // A request on its way arrives even if its sender is killed, unless the next process has worked by then.
         queue.after(ms, () => {
-          if (process.isDead && !isDown) return
+          if (startedAt > sentAt) return
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
           const isAgain = receiver.messages.has(message)
@@ -1023,9 +1023,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const checkStored = ({ rules: { name } }: Receiver, item: Shipped.NoticeItem): void => {
     const row = stored.get(`${name} ${idOf(item.subject)}`)?.row
     const isEnd = item.what === 'end' || item.what === 'removed'
-    const isStored = isEnd
-      ? row?.ends.some(({ incident }) => incident === item.incident)
-      : row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    const isAttempt = row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    // It may have ended before it left: then its end is to be sent.
+    const isStored = row?.ends.some(({ incident }) => incident === item.incident) || (!isEnd && isAttempt)
     if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
   }
 
