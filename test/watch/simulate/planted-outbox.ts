@@ -471,14 +471,6 @@ export const plants: readonly Plant[] = [
     seed: 993,
   },
   {
-    what: 'another level of another incident that left without the store counts for nothing',
-    file: 'row.ts',
-    from: 'ends.length > 0 || isOther',
-    to: 'ends.length > 0',
-    rule: 'right level',
-    seed: 177,
-  },
-  {
     what: 'who was told without the store that an acknowledged warning had become worse is not told how it is now',
     file: 'row.ts',
     from: 'warningAckedAt !== undefined &&',
