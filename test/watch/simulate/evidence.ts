@@ -115,14 +115,18 @@ export class Evidence {
 
   /** A victim is one of a cause that a run has seen just before the fault was confirmed. */
   blames(peer: string, id: string, at: number, causes: readonly string[], text: string): void {
-    const { broken, confirmMs } = this.#context
-    const confirming = this.#subjects
-      .get(id)
-      ?.all.find((one) => one.beganAt >= at + confirmMs - 1 && one.level !== 'ok')
-    if (!confirming || this.#isBeforeAnew(peer, at)) return
+    const confirmedAt = this.confirmedAt(id, at, 'warning')
+    if (confirmedAt === undefined || this.#isBeforeAnew(peer, at)) return
     const seenLast = Math.max(...causes.map((cause) => this.#seenAt.get(cause) ?? Number.NEGATIVE_INFINITY))
-    if (seenLast < confirming.beganAt - causeFreshMs - 1)
-      broken('a cause is seen', `${text}: no run has seen one for ${confirming.beganAt - seenLast} ms`)
+    if (seenLast < confirmedAt - causeFreshMs - 1)
+      this.#context.broken('a cause is seen', `${text}: no run has seen one for ${confirmedAt - seenLast} ms`)
+  }
+
+  /** When the first run began that can confirm a fault that is this bad. Its incident may have to wait for its causes. */
+  confirmedAt(id: string, at: number, level: 'warning' | 'failed'): number | undefined {
+    const confirms = (one: Observation): boolean =>
+      one.beganAt >= at + this.#context.confirmMs - 1 && rank[one.level] >= rank[level]
+    return this.#subjects.get(id)?.all.find(confirms)?.beganAt
   }
 
   /** Whether svc was killed before it stored an observation. */

@@ -72,7 +72,7 @@ export const plants: readonly Plant[] = [
   {
     what: 'a silence stops nothing',
     file: 'row.ts',
-    from: 'if (present.isSilenced && !receiver.ignoresSilences) return undefined',
+    from: 'if (present.isSilenced && !receiver.ignoresSilences && !wasToldWorse(row, present)) return undefined',
     to: '',
     rule: 'silences',
   },
@@ -471,12 +471,12 @@ export const plants: readonly Plant[] = [
     seed: 993,
   },
   {
-    what: 'another level of another incident that left without the store counts for nothing',
+    what: 'who was told without the store that an acknowledged warning had become worse is not told how it is now',
     file: 'row.ts',
-    from: 'ends.length > 0 || isOther',
-    to: 'ends.length > 0',
+    from: 'warningAckedAt !== undefined &&',
+    to: 'warningAckedAt === Number.POSITIVE_INFINITY &&',
     rule: 'right level',
-    seed: 177,
+    seed: 120_929,
   },
   {
     what: 'nobody waits until a cause is certain',

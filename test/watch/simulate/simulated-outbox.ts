@@ -19,7 +19,7 @@ import { hour, isWithin, minute, type Outcome, type Span, second, Trial } from '
 /** The subject of the simulation: the shipped states, outbox and silences, or copies with a defect. */
 export type Subject = Watching &
   Pick<typeof Shipped, 'Outbox' | 'rowsOfSent' | 'withNews' | 'withoutSentEnds'> &
-  Pick<typeof ShippedSilences, 'ClockWindows' | 'acksThatEnd' | 'lapsedAcks' | 'silencesOf'>
+  Pick<typeof ShippedSilences, 'ClockWindows' | 'acksThatEnd' | 'lapsedAcks' | 'silencesOf' | 'warningAckedAt'>
 
 export const shipped: Subject = { ...watching, ...Shipped, ...ShippedSilences }
 
@@ -99,6 +99,8 @@ type Receiver = {
   repeatedAt: number
   /** When each message was tried first, by its id. */
   readonly triedAt: Map<string, number>
+  /** When it was last told of a failure of each subject without the store. */
+  readonly worseAt: Map<string, number>
   readonly poisoned: string
   /** It always takes seconds to answer, so that what it is told ends meanwhile. */
   readonly isSlow: boolean
@@ -220,6 +222,7 @@ function receiversOf(chance: Chance, endAt: number): readonly Receiver[] {
       unanswered: new Set(),
       repeatedAt: 0,
       triedAt: new Map(),
+      worseAt: new Map(),
       poisoned: 'Sql/postgres/0',
       isSlow: chance.is(0.4),
       gaveUp: false,
@@ -423,6 +426,12 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const acked = ackOf(peer)
     return acked !== undefined && acked.brokenAt === undefined
   }
+  /** Whether a kill in an outage of the store lost what ended an acknowledgement, so that it holds again. */
+  const holdsAgain = ({ incident, acked }: Peer): boolean =>
+    acked?.brokenAt !== undefined &&
+    startedAt > acked.brokenAt &&
+    isWithin(storeDown, acked.brokenAt) &&
+    entries.some((one) => one.what === 'ack' && one.incident === incident?.id && one.ended === undefined)
   const compareWithAck = (peer: Peer): void => {
     const acked = ackOf(peer)
     // What changes while svc is down, and changes back, nobody sees.
@@ -564,7 +573,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       if (state === 'removed') return state
       const silences = subject.silencesOf(one, state, rules, now())
       const lapsed = subject.lapsedAcks(state.incident?.id, entries)
-      return { subject: one, state, isSilenced: silences.length > 0, lapsedAcks: lapsed }
+      const warningAckedAt = subject.warningAckedAt(silences, entries)
+      return { subject: one, state, isSilenced: silences.length > 0, warningAckedAt, lapsedAcks: lapsed }
     }
     const endAcks = (): void => {
       if (isStoreDown()) return
@@ -682,6 +692,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       for (const item of items) {
         checkTruth(receiver, item)
         if (!isAlone) checkStored(receiver, item)
+        else if (item.level === 'failed') receiver.worseAt.set(idOf(item.subject), queue.now)
       }
       if (chance.is(isRough ? 0.04 : 0.01) && !setsClock) {
         kill('before sending')
@@ -714,9 +725,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         })
       }
       const receive = (ms: number, some: readonly Shipped.NoticeItem[]): void => {
-        // A request on its way arrives even if its sender is killed, unless the next process works by then.
+        // A request on its way arrives even if its sender is killed, unless the next process has worked by then.
         queue.after(ms, () => {
-          if (process.isDead && !isDown) return
+          if (startedAt > sentAt) return
           if (sentAt - receiver.messageAt < minute && receiver.rules.folds && receiver.messageAt > startedAt)
             broken('one message a minute', `${name} after ${sentAt - receiver.messageAt} ms`)
           const isAgain = receiver.messages.has(message)
@@ -952,7 +963,10 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       broken('nothing stale', `${text}: it is ${incident.level} ${incident.id}`)
     if (incident.cause || (item.what === 'begin' && isBehind(peer, timeOf(item.beganAt)))) broken('victims fold', text)
     if (isWithin(peer.silences, queue.now - second) && isSilenced(peer)) broken('silences', text)
-    if (isAcked(peer) && queue.now - (peer.acked?.from ?? 0) > second) broken('what was acknowledged is silenced', text)
+    // Whoever was told of a failure without the store is told once that it is the acknowledged warning.
+    const { from: ackedAt = 0, level: ackedAs } = peer.acked ?? {}
+    const isEased = ackedAs === 'warning' && (receiver.worseAt.get(idOf(peer.subject)) ?? -1) > ackedAt
+    if (isAcked(peer) && queue.now - ackedAt > second && !isEased) broken('what was acknowledged is silenced', text)
     const isRise = item.what === 'change' && item.level === 'failed' && item.before === 'warning'
     const isNews = item.what === 'begin' || isRise
     const { latest } = peer
@@ -1009,9 +1023,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const checkStored = ({ rules: { name } }: Receiver, item: Shipped.NoticeItem): void => {
     const row = stored.get(`${name} ${idOf(item.subject)}`)?.row
     const isEnd = item.what === 'end' || item.what === 'removed'
-    const isStored = isEnd
-      ? row?.ends.some(({ incident }) => incident === item.incident)
-      : row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    const isAttempt = row?.attempt?.incident === item.incident && row.attempt.level === item.level
+    // It may have ended before it left: then its end is to be sent.
+    const isStored = row?.ends.some(({ incident }) => incident === item.incident) || (!isEnd && isAttempt)
     if (!isStored) broken('stored before it is sent', `${name} ${item.what} ${item.incident} ${item.level}`)
   }
 
@@ -1180,6 +1194,9 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // Nobody is told how it goes on.
     if (isAcked(peer)) return
     const brokenAt = ackOf(peer)?.brokenAt
+    const isHeldAgain = holdsAgain(peer)
+    // Only who was told that it had become worse is told how it is now.
+    if (isHeldAgain && !(view?.isOpen && view.at > (brokenAt ?? 0))) return
     // Two runs show that it is another fault.
     const isLate = brokenAt !== undefined && queue.now - brokenAt >= boundMs
     if (isLate && view?.isOpen && view.incident === incident.id && view.at < brokenAt)
@@ -1199,7 +1216,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       (view.isFlapping !== incident.isFlapping && view.incident === incident.id)
     )
       broken('right level', `${text}, and it is ${incident.level}`)
-    else if (queue.now - Math.max(view.at, calm, since) > remindMs + boundMs) broken('reminded', text)
+    else if (!isHeldAgain && queue.now - Math.max(view.at, calm, since) > remindMs + boundMs) broken('reminded', text)
   }
 
   /** Nobody who was away misses what began and ended meanwhile. */

@@ -135,7 +135,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   let served = 0
   let highestLateMs = 0
   let wallAhead = 1_700_000_000_000 + chance.between(0, 10 * minute)
-  const isSlow = scenario.slots < scenario.monitors
+  // With one slot for one monitor, a caller's run keeps the schedule waiting.
+  const isSlow = scenario.slots <= scenario.monitors
   const endAt = scenario.minutes * minute
   /** The due times of each monitor and depth, modulo the interval: the same in all lives of the process. */
   const phases = new Map<string, number>()
@@ -149,6 +150,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
   let kill = (): void => {}
   const live = (): void => {
     let isDead = false
+    let isFrozen = false
     let frozenUntil = 0
     let lastFrozeAt = Number.NEGATIVE_INFINITY
     let lastThawAt = Number.NEGATIVE_INFINITY
@@ -184,7 +186,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     /** Everything that the process does passes here: it may be dead or frozen. */
     const enter = (work: () => void): void => {
       if (isDead) return
-      if (frozenUntil > queue.now) deferred.push(work)
+      if (isFrozen) deferred.push(work)
       else work()
     }
     const after = (ms: number, work: () => void): (() => void) => queue.after(ms, () => enter(work))
@@ -457,11 +459,13 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
     const freeze = (): void => {
       const ms = chance.of([300, 900, 1_500, 5_000, 70_000])
       lastFrozeAt = queue.now
+      isFrozen = true
       frozenUntil = queue.now + ms
       freezes.push({ from: queue.now, to: frozenUntil })
       trace(`frozen for ${ms}`)
       queue.after(ms, () => {
         if (isDead) return
+        isFrozen = false
         lastThawAt = queue.now
         isFrozenLong = queue.now - lastFrozeAt > second
         // Nobody knows which timer fires first.

@@ -398,18 +398,18 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     confirmMs,
     recoverMs,
   })
-  /** Since when all runs of a peer have reached it. */
-  const reachedSince = new Map<string, number>()
+  /** Since when a peer has answered all runs, with an error or without. */
+  const answersSince = new Map<string, number>()
   const reachedAt = new Map<string, number>()
   /** Since when a peer explains nothing, because nothing observes it. Until a run shows that it is down. */
   const unseenSince = new Map<string, number>()
   const observeReach = (peer: string, verdicts: readonly ShippedStates.Verdict[]): void => {
-    const { level } = verdicts.find(({ check }) => check === 'connect') ?? {}
-    if (level !== undefined && level !== 'ok') unseenSince.delete(peer)
-    if (level === 'ok') {
-      reachedSince.set(peer, reachedSince.get(peer) ?? queue.now)
-      reachedAt.set(peer, queue.now)
-    } else if (level !== undefined) reachedSince.delete(peer)
+    const { level, fault } = verdicts.find(({ check }) => check === 'connect') ?? {}
+    if (level === undefined) return
+    if (level === 'ok') reachedAt.set(peer, queue.now)
+    else unseenSince.delete(peer)
+    if (level === 'ok' || fault === 'protocol') answersSince.set(peer, answersSince.get(peer) ?? queue.now)
+    else answersSince.delete(peer)
   }
   /** When a peer last had an incident that takes the blame for others. */
   const blamableAt = new Map<string, number>()
@@ -1002,8 +1002,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     const endedAt = hasOpen(cause.name, isBlamable)
       ? queue.now
       : (blamableAt.get(cause.name) ?? Number.NEGATIVE_INFINITY)
-    // What shallower runs reach takes no blame, although its incident goes on until deeper ones reach it.
-    const goneAt = Math.min(endedAt, reachedSince.get(cause.name) ?? endedAt, unseenSince.get(cause.name) ?? endedAt)
+    // What shallower runs reach, or what answers with an error by now, takes no blame, although its incident goes on.
+    const goneAt = Math.min(endedAt, answersSince.get(cause.name) ?? endedAt, unseenSince.get(cause.name) ?? endedAt)
     if (queue.now - goneAt < confirmMs)
       broken('freed when the cause is gone', `${text}: ${queue.now - goneAt} ms after the cause`)
   }
@@ -1034,7 +1034,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         (one) =>
           (one.begin <= at + 2 && one.end >= at + confirmMs - 2 && (one.level === to || one.level === 'failed')) ||
           lastsTogether(own, at, to) ||
-          isBeforeAndAfterAbsence(own, at, confirmed, to),
+          isBeforeAndAfterAbsence(own, at, subjectId(peer.name, check, item), to === 'failed' ? to : 'warning'),
       )
       const isUnsteady = own.some(({ kind }) => kind === 'flaky' || kind === 'diskGone')
       if (what !== 'freed' && !lasts && !byCause && !isHeld && !isUnsteady && !wasCut(at, confirmed)) {
@@ -1135,14 +1135,20 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     return true
   }
   /** Over a start, the runs before and after it show one fault, if they are not too far apart. */
-  const isBeforeAndAfterAbsence = (faults: readonly Fault[], at: number, confirmed: number, to: string): boolean => {
+  const isBeforeAndAfterAbsence = (
+    faults: readonly Fault[],
+    at: number,
+    id: string,
+    to: 'warning' | 'failed',
+  ): boolean => {
     const isBadAt = (time: number): boolean =>
       faults.some(
         ({ level, begin, end }) => (level === to || level === 'failed') && begin <= time + 2 && end >= time - 2,
       )
+    // The incident may begin long after that run: it waits for its causes, anew after each start.
+    const confirmed = evidence.confirmedAt(id, at, to) ?? Number.POSITIVE_INFINITY
     const absence = absences.find((one) => one.from > at && one.from < at + confirmMs && one.to <= confirmed)
-    // The run began before its verdict confirms the fault.
-    return absence !== undefined && confirmed - at < 10 * minute && isBadAt(at) && isBadAt(confirmed - second)
+    return absence !== undefined && confirmed - at < 10 * minute && isBadAt(at) && isBadAt(confirmed)
   }
   const hasSteadyCause = (peer: Peer, at: number, confirmed: number): boolean => {
     for (let time = at; time <= confirmed; time += second) if (!steadyOut(peer, time, true)) return false

@@ -76,8 +76,8 @@ export function notifyPart({
     const state = states.stateOf(subject)
     if (state === 'removed') return 'removed'
     if (state) {
-      const { silences: own, lapsed } = silences.of(subject, state)
-      return { subject, state, isSilenced: own.length > 0, lapsedAcks: lapsed }
+      const { silences: own, lapsed, warningAckedAt } = silences.of(subject, state)
+      return { subject, state, isSilenced: own.length > 0, warningAckedAt, lapsedAcks: lapsed }
     }
     const { intervals = {} } = states.monitors().get(subject.key) ?? {}
     const every = Object.values(intervals).map((ms) => ms ?? 0)

@@ -14,6 +14,7 @@ import {
   type StoredSilence,
   silencesOf,
   silencesOfMonitors,
+  warningAckedAt,
 } from '../../watch/silences/index.ts'
 import type { StoredSubject } from '../../watch/states/index.ts'
 import { type MonitorName, renamesIn } from '../watch/renames.ts'
@@ -29,6 +30,8 @@ export type SubjectSilences = {
   readonly silences: readonly Silence[]
   /** The acknowledgements of its incident that ended because the fault is no longer the same. */
   readonly lapsed: readonly string[]
+  /** When a warning was acknowledged, if nothing else silences it. */
+  readonly warningAckedAt?: number | undefined
 }
 
 export type SilenceStore = {
@@ -143,9 +146,11 @@ export class SilenceKeeper {
       () => state,
     )
     const incident = state === 'removed' ? undefined : state?.incident?.id
+    const silences = silencesOf(subject, state, this.rules, this.now)
     return {
-      silences: silencesOf(subject, state, this.rules, this.now),
+      silences,
       lapsed: lapsedAcks(incident, this.#entries),
+      warningAckedAt: warningAckedAt(silences, this.#entries),
     }
   }
 

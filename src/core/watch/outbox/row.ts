@@ -99,6 +99,8 @@ export type Present = {
   readonly state: Pick<SubjectState, 'level' | 'incident' | 'latest' | 'doubt' | 'depth' | 'fault' | 'message'>
   /** Somebody silenced it: only ends are sent. */
   readonly isSilenced: boolean
+  /** When a warning was acknowledged, if nothing else silences it. */
+  readonly warningAckedAt?: number | undefined
   /**
    * The acknowledgements, by their ids, that ended because the fault is no longer the same: whoever was told before has to
    * know.
@@ -390,7 +392,7 @@ export function isWell({ state: { level, latest, doubt } }: Present, sinceAt: nu
 export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules, now: number): DueMessage | undefined {
   const { incident, latest } = present.state
   if (!incident || incident.cause !== undefined) return undefined
-  if (present.isSilenced && !receiver.ignoresSilences) return undefined
+  if (present.isSilenced && !receiver.ignoresSilences && !wasToldWorse(row, present)) return undefined
   const { last, attempt } = row
   if (!last && !attempt && !present.needsNoVerdict && !receiver.accepts(present.subject, incident.level))
     return undefined
@@ -414,6 +416,16 @@ export function dueFor(present: Present, row: OutboxRow, receiver: ReceiverRules
   if (now - last.at < receiver.remindMs) return undefined
   return { what: 'reminder', needsVerdict: restsOnVerdict }
 }
+
+/**
+ * Whether a process without the store told an acknowledged warning as a failure. If that process was killed, the
+ * acknowledgement holds again, and the receiver shows the failure until it is told how it is now.
+ */
+const wasToldWorse = ({ last, attempt, others = [] }: OutboxRow, { warningAckedAt }: Present): boolean =>
+  warningAckedAt !== undefined &&
+  [...others, ...(attempt?.isUnsure ? [attempt] : [])].some(
+    ({ level, at }) => level === 'failed' && at > Math.max(warningAckedAt, last?.at ?? warningAckedAt),
+  )
 
 /** Whether what was sent of an incident still holds. */
 const isSameWord = (word: Word, { level, isFlapping }: Pick<Incident, 'level' | 'isFlapping'>): boolean =>

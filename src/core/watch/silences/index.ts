@@ -15,6 +15,7 @@ export {
   silencesOf,
   silencesOfMonitors,
   silencesOfResult,
+  warningAckedAt,
 } from './silence.ts'
 export type {
   Acknowledgement,

@@ -97,6 +97,17 @@ export function silencesOfResult(result: ResultOfRun, rules: SilenceRules, now: 
   return [...silences, ...acks].toSorted((one, other) => other.until - one.until)
 }
 
+/** When a warning was acknowledged, by the clock of the store, if nothing but such acknowledgements silences a subject. */
+export function warningAckedAt(silences: readonly Silence[], entries: readonly StoredSilence[]): number | undefined {
+  if (silences.length === 0) return undefined
+  const froms = silences.map(({ id }) => {
+    const entry = entries.find((one) => one.id === id)
+    return entry?.what === 'ack' && entry.level === 'warning' ? entry.from : Number.POSITIVE_INFINITY
+  })
+  const at = Math.max(...froms)
+  return Number.isFinite(at) ? at : undefined
+}
+
 /** The acknowledgements in force that no longer apply, with the reason. */
 export const acksThatEnd = (
   entries: readonly StoredSilence[],
