@@ -135,7 +135,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'what receivers know does not follow a renamed incident',
     folder: 'outbox',
     file: 'outbox.ts',
-    from: 'this.#joinFormer(new Map(open))',
+    from: 'this.#joinFormer(new Map(open))\n      this.#joinRemoved(all, presents)\n',
     to: '',
     rule: 'one name',
     seed: 6,

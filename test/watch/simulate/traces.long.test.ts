@@ -38,6 +38,20 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
       { failures: failing, events: renamedAndKilled(node, 700 * second) },
     ],
   ]),
+  // Seed 600300: a node without the store told of a fault under the former name, and handed that over to a holder with the new one.
+  ...['a', 'b', 'c'].map((node): readonly [string, Script] => [
+    `what ${node}, 100 s without the store, told under a name that others do not use any more ends with the fault`,
+    {
+      failures: { p1: { from: 755 * second, to: 1_200 * second } },
+      events: [
+        [750 * second, 'cut-off', node, 100 * second],
+        ...['a', 'b', 'c']
+          .filter((one) => one !== node)
+          .map((one, at) => [(835 + 5 * at) * second, 'renamed', one, 10 * second] as const),
+        [880 * second, 'renamed', node, 10 * second],
+      ],
+    },
+  ]),
   // Seed 9094: the second of two failovers within 10 s took an end that a machine had told about itself after the first one.
   [
     'the end of a fault of a machine outlives two failovers within 10 s, the second after its next write',

@@ -382,6 +382,7 @@ export class Outbox {
         incident ? [[incident.id, subject] as const] : [],
       )
       this.#joinFormer(new Map(open))
+      this.#joinRemoved(all, presents)
       for (const [id, present] of all) this.#follow(id, present)
       const unknown = new Set(all.flatMap(([id, one]) => (one === 'unknown' ? [id] : [])))
       for (const address of this.#addresses.values()) this.#advance(address, presents, unknown)
@@ -543,25 +544,8 @@ export class Outbox {
         const name = this.#subjects.get(former)
         const subject = about && open.get(about.incident)
         if (!subject || !name || subjectId(subject) === former) continue
-        const id = subjectId(subject)
-        const parts = new Map<object, object>()
-        const moved = renamedRow(row, name, parts)
-        this.#change(address, former, () => emptyRow)
-        this.#change(address, id, (own) => joinedRow(own, moved, { id: about.incident, beganAt: about.beganAt }))
-        address.sending &&= {
-          ...address.sending,
-          parts: address.sending.parts.map((part) =>
-            part.id === former
-              ? {
-                  ...part,
-                  id,
-                  ends: part.ends.map((end) => renamedPart(end, name, parts)),
-                  word: part.word && renamedPart(part.word, name, parts),
-                  before: renamedRow(part.before, name, parts),
-                }
-              : part,
-          ),
-        }
+        const { incident, beganAt } = about
+        this.#move(address, name, subject, (own, moved) => joinedRow(own, moved, { id: incident, beganAt }))
       }
     }
   }
@@ -570,10 +554,53 @@ export class Outbox {
   #joinOther(former: StoredSubject, subject: StoredSubject): void {
     this.watch(subject)
     for (const address of this.#addresses.values()) {
-      const row = address.rows.get(subjectId(former))
-      if (!row) continue
-      this.#change(address, subjectId(former), () => emptyRow)
-      this.#change(address, subjectId(subject), (own) => withNews(own, renamedRow(row, former, new Map())))
+      if (!address.rows.has(subjectId(former))) continue
+      this.#move(address, former, subject, withNews)
+    }
+  }
+
+  /**
+   * Joins what a node without the store told under a former name, and handed over later, with the incident that goes on under
+   * the present one: receivers know both by the former name, and must not believe that the subject no longer exists.
+   */
+  #joinRemoved(all: Iterable<readonly [string, ReturnType<Lookup>]>, presents: ReadonlyMap<string, Present>): void {
+    for (const [id, one] of all) {
+      const former = one === 'removed' ? this.#subjects.get(id) : undefined
+      if (!former) continue
+      const { key, check, item } = former
+      const heir = [...presents.values()].find(
+        ({ subject, state: { incident } }) =>
+          subject.check === check && subject.item === item && incident?.formerly?.some((name) => name.key === key),
+      )
+      if (heir) this.#joinOther(former, heir.subject)
+    }
+  }
+
+  /** Moves a row, and what is on its way of it, to the present name of its monitor. */
+  #move(
+    address: Address,
+    name: StoredSubject,
+    subject: StoredSubject,
+    join: (own: OutboxRow, moved: OutboxRow) => OutboxRow,
+  ): void {
+    const [former, id] = [subjectId(name), subjectId(subject)]
+    const parts = new Map<object, object>()
+    const moved = renamedRow(address.rows.get(former) ?? emptyRow, name, parts)
+    this.#change(address, former, () => emptyRow)
+    this.#change(address, id, (own) => join(own, moved))
+    address.sending &&= {
+      ...address.sending,
+      parts: address.sending.parts.map((part) =>
+        part.id === former
+          ? {
+              ...part,
+              id,
+              ends: part.ends.map((end) => renamedPart(end, name, parts)),
+              word: part.word && renamedPart(part.word, name, parts),
+              before: renamedRow(part.before, name, parts),
+            }
+          : part,
+      ),
     }
   }
 
