@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type MemberEffect, Membership, presentKeys } from '../../../src/core/watch/nodes/index.ts'
+import { type BeatRequest, type MemberEffect, Membership, presentKeys } from '../../../src/core/watch/nodes/index.ts'
 import type { StoredRow } from '../../../src/core/watch/outbox/index.ts'
 import { LeasesTable } from '../../support/store/leases-table.ts'
 import { outboxRowOf, requestOf, subjectOf } from '../../support/store/nodes.ts'
@@ -7,26 +7,29 @@ import { outboxRowOf, requestOf, subjectOf } from '../../support/store/nodes.ts'
 const second = 1_000
 
 /** A node over a store in memory, whose clock begins with its own. `rows`: what its outbox has of the network. */
-function nodeOver(table: LeasesTable, network: readonly string[], rows: readonly StoredRow[] = []) {
+function nodeOver(
+  table: LeasesTable,
+  network: readonly string[],
+  rows: readonly StoredRow[] = [],
+  { process = 'a1', at = 0 }: { readonly process?: string; readonly at?: number } = {},
+) {
   const settings = (keys: readonly string[]) => ({
     digest: keys.join(),
     network: presentKeys(keys.map((key) => ({ key, formerly: [] }))),
     own: new Set<string>(),
   })
   const facts = { version: '1', startedAt: 0 }
-  const member = new Membership({ node: 'a', process: 'a1', facts, settings: settings(network) }, 0)
+  const member = new Membership({ node: 'a', process, facts, settings: settings(network) }, at)
   const all: MemberEffect[] = []
-  const clock = { now: 0, isAway: false }
+  const clock = { now: at, isAway: false, losesAnswer: (_: BeatRequest): boolean => false }
   const obey = (effects: readonly MemberEffect[]): void => {
     for (const effect of effects) {
       all.push(effect)
-      if (effect.type === 'beat')
-        obey(
-          clock.isAway
-            ? member.unanswered(effect.id, clock.now)
-            : member.answered(effect.id, table.beat(effect.request, clock.now), clock.now),
-        )
-      else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
+      if (effect.type === 'beat') {
+        const answer = clock.isAway ? undefined : table.beat(effect.request, clock.now)
+        const isKnown = answer !== undefined && !clock.losesAnswer(effect.request)
+        obey(isKnown ? member.answered(effect.id, answer, clock.now) : member.unanswered(effect.id, clock.now))
+      } else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
       else if (effect.type === 'release')
         member.released(rows.filter(({ subject }) => effect.stored.keys.has(subject.key)))
       else if (effect.type === 'hand over') {
@@ -198,4 +201,22 @@ test('W4 a svc.yaml that brings what waits for the end of a roll-out takes it fr
     effects.flatMap((one) => (one.type === type ? [...one.stored.keys] : []))
   expect(keysOf('adopt')).toEqual(['Sql/new'])
   expect(keysOf('write again')).toEqual(['Sql/orders', '/svc/nodes'])
+})
+
+test('W4 of two processes of one name, the earlier one gives way, although no answer has told it that it had the lease', () => {
+  const table = new LeasesTable()
+  const earlier = nodeOver(table, ['Sql/orders'])
+  earlier.clock.losesAnswer = ({ asks }) => asks.machine.type === 'take'
+  earlier.run(second)
+  earlier.clock.losesAnswer = () => false
+  expect(table.lease('@a', second)?.process).toBe('a1')
+  const later = nodeOver(table, ['Sql/orders'], [], { process: 'a2', at: second })
+  later.run(second)
+  for (let count = 0; count < 10; count += 1) {
+    earlier.run(second)
+    later.run(second)
+  }
+  const { now } = later.clock
+  expect([earlier.member.mode(now), later.member.mode(now)]).toEqual(['displaced', 'member'])
+  expect(table.lease('@a', now)?.process).toBe('a2')
 })

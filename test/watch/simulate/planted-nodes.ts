@@ -191,7 +191,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'a process does not notice that another one has its name',
     folder: 'nodes',
     file: 'member.ts',
-    from: "return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'",
+    from: "return isTakenAway(lease) ? 'displaced' : 'member'",
     to: "return 'member'",
     rule: 'the later of two processes works',
     seed: 1,

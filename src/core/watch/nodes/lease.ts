@@ -23,6 +23,8 @@ export type Lease = {
   /** The last epoch that it has hold, and the highest one that it knows. */
   readonly last: number
   readonly highest: number
+  /** The highest epoch in which it perhaps had it: the question that took it had no answer. */
+  readonly perhaps: number
 }
 
 export type LeaseAsk =
@@ -32,7 +34,14 @@ export type LeaseAsk =
   | { readonly type: 'take'; readonly expected: LeaseRow | undefined; readonly epoch: number }
   | { readonly type: 'leave'; readonly epoch: number }
 
-export const newLease = (process: string): Lease => ({ process, hold: undefined, view: undefined, last: 0, highest: 0 })
+export const newLease = (process: string): Lease => ({
+  process,
+  hold: undefined,
+  view: undefined,
+  last: 0,
+  highest: 0,
+  perhaps: 0,
+})
 
 /** Whether this process may run, write and send now. */
 export const holds = ({ hold }: Lease, now: number): boolean => hold !== undefined && now < hold.sentAt + stopMs
@@ -47,6 +56,19 @@ export const unsure = (lease: Lease): Lease => ({ ...lease, hold: undefined, vie
 /** Another process has it, and has had it since this one hold it. */
 export const isOthers = ({ process, last, view }: Lease): boolean =>
   view?.row !== undefined && view.row.process !== process && view.row.epoch >= last
+
+/**
+ * Another process has taken it from this one. One that has it in an epoch after the one in which this process perhaps had it
+ * took it from this process: where that one did not get it, the next one takes it in the same epoch.
+ */
+export const isTakenAway = (lease: Lease): boolean => {
+  const { last, perhaps, view } = lease
+  return isOthers(lease) && (last > 0 || (perhaps > 0 && (view?.row?.epoch ?? 0) > perhaps))
+}
+
+/** The lease after a question without an answer: the store may have got it. */
+export const unanswered = (lease: Lease, question: LeaseAsk): Lease =>
+  question.type === 'take' ? { ...lease, perhaps: Math.max(lease.perhaps, question.epoch) } : lease
 
 /**
  * The next question to the store. `isCandidate`: whether this node is to have the lease. `claims`: also from a process that renews

@@ -6,11 +6,13 @@ import {
   askOf,
   holds,
   isOthers,
+  isTakenAway,
   type Lease,
   type LeaseAsk,
   type LeaseRow,
   lapsed,
   newLease,
+  unanswered,
   unsure,
 } from './lease.ts'
 import { nodeOfKey } from './names.ts'
@@ -390,7 +392,7 @@ export class Membership {
   mode(now: number): Mode {
     if (now - this.#seenAt >= standstillMs) return 'joining'
     const { lease } = this.#parts.machine
-    if (now - this.#answeredAt < stopMs) return isOthers(lease) && lease.last > 0 ? 'displaced' : 'member'
+    if (now - this.#answeredAt < stopMs) return isTakenAway(lease) ? 'displaced' : 'member'
     if (this.#failingSince === undefined) return 'joining'
     return now - this.#failingSince < aloneMs ? 'cut off' : 'alone'
   }
@@ -540,7 +542,8 @@ export class Membership {
 
   #ask(shard: Shard, now: number): LeaseAsk {
     const { lease } = this.#parts[shard]
-    if (shard === 'machine') return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 })
+    if (shard === 'machine')
+      return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 && !isTakenAway(lease) })
     const holdsMachine = holds(this.#parts.machine.lease, now)
     const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
     const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
@@ -587,7 +590,10 @@ export class Membership {
   }
 
   #failed(id: number, now: number): void {
-    if (!this.#beats.delete(id)) return
+    const beat = this.#beats.get(id)
+    if (!beat) return
+    this.#beats.delete(id)
+    for (const shard of shards) this.#parts[shard].lease = unanswered(this.#parts[shard].lease, beat.asks[shard])
     // A later question may have been answered.
     if (now - this.#answeredAt >= beatMs) this.#failingSince ??= now
   }
