@@ -1245,7 +1245,9 @@ export function simulate(
       start(name)
       const later = live.get(name)
       queue.after(ms, () => {
-        const isDecided = later && !store.isOut() && isSteady(later, later.process) && live.get(name) === later
+        const isSeen = later && isSteady(later, later.process) && live.get(name) === later
+        // Only the store can tell one of them of the other.
+        const isDecided = isSeen && queue.now - store.downUntil > 15 * second
         if (isDecided && isSteady(one, one.process) && one.member.mode(queue.now) !== 'displaced')
           broken('the later of two processes works', `${one.process} works beside ${later.process}`)
         one.isDead = true
