@@ -101,3 +101,36 @@ test('W23 no receiver gets the end of a monitor whose incident has gone on under
   expect(sentAt(120_000)).toEqual([])
   expect(sentAt(130_000)).toEqual(['end moved: it ended before the next fault began', 'begin next: it fails'])
 })
+
+test('W23 what a node hands over under a former name ends with the incident that goes on under the present one', () => {
+  const former: StoredSubject = { key: 'App/http/old', type: 'App', monitor: 'http old', check: 'connect' }
+  const subject: StoredSubject = { ...former, key: 'App/http/new', monitor: 'http new' }
+  const incident = { id: 'own', beganAt: 0, confirmedAt: 20_000, level: 'failed', message: 'it fails' } as const
+  const latest = { level: 'failed', at: 100_000, since: 0, fault: 'timeout' } as const
+  const failing: Present = {
+    subject,
+    state: {
+      ...{ level: 'failed', message: 'it fails', depth: 'Basic', latest },
+      incident: { ...incident, isFlapping: false, isUnobserved: false, formerly: [former] },
+    },
+    isSilenced: false,
+  }
+  let present: Present = failing
+  const outbox = new Outbox(0, ({ key }) => (key === subject.key ? present : 'removed'), '@b//svc/receivers')
+  outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], 0)
+  const toldOf = (id: string) =>
+    ({ incident: id, level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 0 }) as const
+  const own = { receiver: 'pager', subject, row: { last: { ...toldOf('own'), as: former }, ends: [] } }
+  const handedOver = { receiver: 'pager', subject: former, row: { last: toldOf('of the other node'), ends: [] } }
+  outbox.takeOver(new Set([subject.key, former.key]), [own, handedOver], 100_000)
+  const sentAt = (now: number): readonly string[] =>
+    outbox.tick(now).effects.flatMap((effect) => {
+      if (effect.type !== 'send') return []
+      outbox.answered('pager', effect.attempt, { what: 'accepted' }, now)
+      return effect.items.map(({ what, incident: of, as }) => `${what} ${of} of ${as?.monitor}`)
+    })
+  expect([...sentAt(100_000), ...sentAt(110_000)]).toEqual([])
+  const well = { level: 'ok', at: 140_000, since: 120_000 } as const
+  present = { ...failing, state: { level: 'ok', message: 'fine', depth: 'Basic', latest: well } }
+  expect(sentAt(140_000)).toEqual(['end of the other node of http old', 'end own of http old'])
+})
