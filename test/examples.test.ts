@@ -113,7 +113,6 @@ test('svc monitors list omits checks without settings', async () => {
     'status',
     'latency',
     'body',
-    'empty body',
     'json',
     'health',
     'cache',

@@ -22,7 +22,7 @@ export const monitors = {
   exec: { load: () => import('./exec/index.ts') },
   'file-age': { load: () => import('./file-age.ts') },
   ftp: { load: () => import('./ftp/index.ts'), ports: { Ftp: { 21: 'ftp', 990: 'ftps' } } },
-  grpc: { load: () => import('./grpc/index.ts') },
+  grpc: { load: () => import('./grpc/index.ts'), ports: { App: { 50051: 'grpc' } } },
   heartbeat: { load: () => import('./heartbeat/index.ts') },
   host: { load: () => import('./host.ts') },
   http: {
