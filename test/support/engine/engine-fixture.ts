@@ -11,6 +11,7 @@ export function engineFixture(more: Partial<EngineContext> = {}): EngineContext 
     },
     measureState: () => () => ({ ServerName: 'test', TotalRamInMb: 1024, AvailableRamInMb: 512, UsedCpuPercent: 1 }),
     limits: limits(),
+    processorWaitMs: () => undefined,
     ...more,
   }
 }

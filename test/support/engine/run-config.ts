@@ -41,6 +41,7 @@ export async function runConfig(
     inChild: runInChild,
     measureState: () => () => ({}),
     limits: limits(),
+    processorWaitMs: () => undefined,
     history: options.history,
     services: options.services,
   }
