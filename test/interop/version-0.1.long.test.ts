@@ -246,13 +246,27 @@ types:
       'Qc / process file-qc process / cpu / Standard',
       'Agents / heartbeat backup / backlog / Advanced',
     ]
+    // 0.1 listed these also for a URL without TLS.
+    const certificates = [
+      ...['Batch / http one queue', 'Batch / rabbitmq bus'],
+      ...['licence', 'tasks', 'web', 'workers'].map((name) => `Qc / http file-qc ${name}`),
+      ...['active jobs', 'failed jobs', 'machines', 'online', 'services', 'stores', 'version'].map(
+        (name) => `XcodeV / http west ${name}`,
+      ),
+    ].map((monitor) => `${monitor} / certificate / Advanced`)
+    // 0.1 listed these at their usual depth, whatever `judgeFrom` said.
+    const judgedInBasic = [
+      ...['content', 'header', 'json', 'measure', 'version', 'xml'].map((name) => `App / http shop / ${name}`),
+      'XcodeV / http west online / json',
+    ]
     const elsewhereNow = {
       'Batch / redis queue / cluster / Advanced': 'Batch / redis queue / cluster / Standard',
       // Standard warns of a dead address, and Advanced checks each by itself.
       'App / tls shop / addresses / Standard': 'App / tls shop / addresses / Advanced',
+      ...Object.fromEntries(judgedInBasic.map((check) => [`${check} / Standard`, `${check} / Basic`])),
     }
     const missing = checks(plansBefore).filter((check) => !names.has(check))
-    expect(missing.toSorted()).toEqual([...listedOnly, ...Object.keys(elsewhereNow)].toSorted())
+    expect(missing.toSorted()).toEqual([...listedOnly, ...certificates, ...Object.keys(elsewhereNow)].toSorted())
     for (const check of Object.values(elsewhereNow)) expect(names).toContain(check)
   })
 
