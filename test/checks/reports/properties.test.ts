@@ -54,7 +54,8 @@ const response = fc.record(
   { requiredKeys: [] },
 )
 const unset = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(of, { nil: undefined })
-const figure = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer())
+// JSON has one zero.
+const figure = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer()).map((value) => value + 0)
 const measurement = fc.record({
   value: figure,
   unit: fc.oneof(fc.constantFrom('milliseconds', 'bytes', 'percent', 'ratio', 'count', 'days', 'constructor'), text),
