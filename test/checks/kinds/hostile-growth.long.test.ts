@@ -40,7 +40,7 @@ async function problemsOf(
   const name = `${kind}, ${shape} ${place}, ${way}`
   const byteByByte = way === 'byte by byte'
   // Single bytes take seconds on a busy machine.
-  const timeoutMs = byteByByte ? 60_000 : 10_000
+  const timeoutMs = byteByByte ? 110_000 : 10_000
   const runOnce = (target: HostileTarget, timeout = timeoutMs, patience = patienceMs) => {
     const { folder } = target
     const allow = folder === undefined ? {} : { allow: [folder] }
