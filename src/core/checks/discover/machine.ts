@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
-import { hostname, networkInterfaces } from 'node:os'
+import { hostname } from 'node:os'
 import { isLoopback } from '../../base/loopback.ts'
+import { ownAddresses } from '../../base/system/serve-marker.ts'
 import type { Machine } from '../recognition/index.ts'
 
 /** Milliseconds for the addresses of a name. */
@@ -27,6 +28,6 @@ async function isHere(name: string): Promise<boolean> {
     setTimeout(() => resolve([]), lookupMs).unref()
   })
   const addresses = await Promise.race([lookup(name, { all: true }).catch(() => []), late])
-  const own = new Set(Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address)))
+  const own = new Set(ownAddresses())
   return addresses.length > 0 && addresses.every(({ address }) => own.has(address) || isLoopback(address))
 }
