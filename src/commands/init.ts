@@ -43,7 +43,8 @@ whose only monitor fails until you edit it.`
     const file = isStarter ? init.starterFile(head) : await discovery.file(head)
     if (isStarter) this.say('  svc recognizes no service here: the file has one monitor for you to edit.')
     if (!flags.yes && !(await init.confirmed(path, this.io, signal))) {
-      throw new Fault('Interrupted', 'nothing was written', { hints: ['svc monitors discover prints the proposal.'] })
+      this.say('Nothing is written. svc monitors discover prints the proposal.')
+      return
     }
     const { types } = await init.writeConfig(path, file, this.io.env)
     const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)

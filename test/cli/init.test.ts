@@ -98,8 +98,10 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
       (screen) => (screen.includes('(y/n)') ? 'n\r' : undefined),
       seeing(port),
     )
-    expect(code).toBe(130)
+    expect(code).toBe(0)
     expect(stdout).toContain(`App: http http-${port}`)
+    expect(stdout).toContain('Nothing is written. svc monitors discover prints the proposal.')
+    expect(stdout).not.toContain('Error')
     expect(existsSync(path())).toBe(false)
   })
 

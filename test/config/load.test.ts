@@ -281,6 +281,29 @@ test('a pattern that backtracks is a warning with its place, not an error', asyn
   ])
 })
 
+test('in an entry in braces the excerpt hides each value that may be a secret, and shows the rest and the place', async () => {
+  const entry = `  - {kind: http, name: shop, url: 'https://h/?token=s3cret', headers: {X-Key: "s3cret, a"}, statos: s3cret}`
+  const fault = await refused(`types:\n  App:\n  ${entry}\n`)
+  expect(fault.details.hints?.[0]?.split('\n')).toEqual([
+    '3 |     - {kind: http, name: shop, url: …, headers: {X-Key: …}, statos: …}',
+    '  |                                                             ^',
+  ])
+  expect(JSON.stringify([fault.message, fault.details])).not.toContain('s3cret')
+})
+
+test('a server type that does not exist says where such monitors belong, for what people call servers', async () => {
+  const homes = { Web: 'App', 'web-servers': 'App', databases: 'Sql', Redis: 'Batch', LDAP: 'Identity', nats: 'App' }
+  for (const [name, type] of Object.entries(homes))
+    expect(problemsOf(await refused(`types:\n  ${name}: []\n`))).toEqual([
+      `2:3: types.${name} is not a server type: put its monitors under \`${type}\``,
+    ])
+  expect(problemsOf(await refused('types:\n  Things: []\n'))).toEqual([
+    expect.stringMatching(
+      /^2:3: types\.Things is not a server type: use one of App, .*; `App` is for what fits no other$/,
+    ),
+  ])
+})
+
 test('a missing secret is a warning with its place, not an error', async () => {
   const yaml = `types:
   App:

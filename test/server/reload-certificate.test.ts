@@ -1,9 +1,11 @@
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expiryWarning } from '../../src/cli/serve/own-certificate.ts'
 import { main } from '../../src/main.ts'
 import { type CapturedIo, capturedIo } from '../support/program/captured-io.ts'
 import {
@@ -50,6 +52,7 @@ suiteWith(opensslMissing(), 'the certificate of svc serve', () => {
     certificates?.remove()
     rmSync(folder, { recursive: true, force: true })
   })
+  const ends = ({ cert }: ServerCertificate): number => Date.parse(new X509Certificate(cert).validTo)
   const port = (): number => Number(readFileSync(join(folder, 'port'), 'utf8'))
 
   test('W9 SIGHUP makes new connections get the certificate that is on the disk now', async () => {
@@ -65,5 +68,22 @@ suiteWith(opensslMissing(), 'the certificate of svc serve', () => {
     serve.signal('SIGHUP')
     await until(() => serve.stderr().includes('not reloaded'))
     expect(await serial(port())).toBe(second)
+  })
+
+  test('W9 the line of the start says when the certificate ends, and a warning follows if that is soon', async () => {
+    expect(serve.stderr()).toMatch(/listens on.*/)
+    expect(serve.stderr()).toContain(`"certificateEnds":"${new Date(ends(certificates.good)).toISOString()}"`)
+    // Of `fiveDays`, which the reload before has brought.
+    expect(serve.stderr()).toMatch(
+      /"warn".*the certificate of this server expires on .* UTC, in [45](\.\d)? d: renew it/,
+    )
+    const now = new Date()
+    const warned = (name: 'good' | 'expired' | 'twoDays' | 'shortLived' | 'shortLivedEnding'): boolean =>
+      expiryWarning(certificates[name].cert, now) !== undefined
+    const names = ['good', 'expired', 'twoDays', 'shortLived', 'shortLivedEnding'] as const
+    expect(names.filter(warned)).toEqual(['expired', 'twoDays', 'shortLivedEnding'])
+    expect(expiryWarning(certificates.expired.cert, now)).toContain('has expired on')
+    // An intermediate that ends before the first certificate counts.
+    expect(expiryWarning(certificates.good.cert + certificates.twoDays.cert, now)).toContain('expires on')
   })
 })

@@ -202,7 +202,7 @@ async function certificateOf({ tls }: ServeRequest): Promise<{ cert: string; key
 async function answer(
   request: ServeRequest,
   { log, droppedLines }: ServeLog,
-  { env }: Io,
+  { env, clock }: Io,
   { signal, hangup }: { readonly signal: AbortSignal; readonly hangup: Hangup },
 ): Promise<void> {
   const tls = await certificateOf(request)
@@ -287,6 +287,8 @@ async function answer(
     rehearsal?.begin(log)
     url = server.url
     let unmark = (): void => {}
+    const expiry = tls && (await import('./own-certificate.ts'))
+    const certificate = expiry?.certificateInUse(log, () => clock.now())
     try {
       if (markedStore !== undefined && storeFiles) {
         const { loadMarkers } = await import('../../core/store/index.ts')
@@ -304,11 +306,14 @@ async function answer(
         store: facts.store ?? 'none',
         configuration: facts.configuration ?? 'none',
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
+        ...(rehearsal ? {} : receiversOf(request.config)),
+        ...(tls && expiry ? { certificateEnds: expiry.endOf(tls.cert) } : {}),
         ...(rehearsal || facts.schedule === undefined ? {} : { schedule: facts.schedule }),
         ...(rehearsal || facts.notKept === undefined ? {} : { notKept: facts.notKept }),
       })
+      if (tls) certificate?.use(tls.cert)
+      if (!rehearsal && lacksLink(request.config)) log({ level: 'info', msg: noLink })
       if (reload && !rehearsal) {
-        const certificate = () => certificateOf(request)
         const { load } = request
         const report = (now: Reloads): void => {
           reloads = now
@@ -317,7 +322,25 @@ async function answer(
         }
         const emptyInclude = (): boolean => takeEmptyInclude(homeOf(env))
         hangup.reloadWith(
-          reloader({ restartSettings, load, emptyInclude, certificate, reload, server, log, facts, report }),
+          reloader({
+            restartSettings,
+            load,
+            emptyInclude,
+            certificate: () => certificateOf(request),
+            reload,
+            server: {
+              certificate: (pair) => {
+                const use = server.certificate(pair)
+                return () => {
+                  use()
+                  certificate?.use(String(pair.cert))
+                }
+              },
+            },
+            log,
+            facts,
+            report,
+          }),
         )
       }
       if (!signal.aborted) await once(signal, 'abort')
@@ -325,6 +348,7 @@ async function answer(
       hangup.reloadWith(async () => {})
       log({ level: 'info', msg: 'stopping: finishing requests in progress' })
     } finally {
+      certificate?.end()
       await server.stop()
       register.end()
       writePort.end()
@@ -338,6 +362,14 @@ async function answer(
     await runtime.close()
   }
 }
+
+/** The receivers in the line of a start: whoever reads it sees whether anybody is told. */
+const receiversOf = ({ notify = [] }: Config): { readonly notify?: string } =>
+  notify.length === 0 ? {} : { notify: notify.map(({ name }) => name).join(', ') }
+
+/** Whether messages could have a link to the status page, and have none. */
+const lacksLink = ({ notify = [], serve }: Config): boolean => notify.length > 0 && serve.url === undefined
+const noLink = 'messages have no link to the status page: set serve.url to its address'
 
 /**
  * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:

@@ -76,15 +76,28 @@ const keyPattern = /^(["']?)([^\s:"'{}[\],#]{1,64})\1\s*:(?=\s|$)/
 const valuePattern = /^(?:"[\w.:/%+ -]{0,80}"|'[\w.:/%+ -]{0,80}'|["']?[\w.:/%+-]{1,80})(?=\s*(?:[,}\]]|$|\s#))/
 const wordPattern = /^[A-Za-z_][\w-]{0,63}(?=\s|$)/
 
+/** A line that is one whole entry in braces. Where the syntax is right, no value in it goes on in the next line. */
+const entryPattern = /^\s*(?:- +)*\{.*\}\s*$/
+/** A value in braces, of which nothing is shown. */
+const hiddenPattern = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s"'{}[\],#][^{}[\],#]*?)(?=\s*[,}\]])/
+
+/** The visible text of a line, and the column there of a column of the line. */
+type Visible = { readonly text: string; readonly columnOf: (column: number) => number }
+
 /**
- * The part of a line that may be shown: its keys, and the values of plain settings. Everything from the first other
- * value to the end of the line is hidden, because it may be a password. With `onlyKnown`, so are unknown keys: where
- * the syntax is wrong, they may be part of a text.
+ * The part of a line that may be shown: its keys, and the values of plain settings. Any other value is hidden, because it
+ * may be a password: in an entry in braces it alone, elsewhere all that follows it. With `onlyKnown`, so are unknown
+ * keys: where the syntax is wrong, they may be part of a text.
  */
-export function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): string {
+function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): Visible {
   const source = line.slice(0, maxLine)
+  const isEntry = !onlyKnown && source === line && entryPattern.test(source)
+  /** The hidden columns. */
+  const gaps: { readonly from: number; readonly to: number }[] = []
   let at = /^\s*(?:- +)*/.exec(source)?.[0].length ?? 0
-  const hideRest = (): string => (source.slice(at).trim() === '' ? source.slice(0, at) : source.slice(0, at) + hidden)
+  const hideRest = (): void => {
+    if (source.slice(at).trim() !== '') gaps.push({ from: at, to: source.length })
+  }
   for (;;) {
     at += /^[\s[{]*/.exec(source.slice(at))?.[0].length ?? 0
     const rest = source.slice(at)
@@ -93,21 +106,35 @@ export function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): 
     if (!key || (onlyKnown && !keys.all.has(name))) {
       const word = wordPattern.exec(rest)?.[0] ?? ''
       if (keys.all.has(word)) at += word.length
-      return hideRest()
+      hideRest()
+      break
     }
     at += key[0].length
     at += /^\s*/.exec(source.slice(at))?.[0].length ?? 0
     const after = source.slice(at)
     // A map or a list of maps: its keys decide.
     if (/^(?:\[\s*)?\{/.test(after) && keys.all.has(name)) continue
-    const value = keys.plain.has(name) ? valuePattern.exec(after)?.[0] : undefined
-    if (value === undefined) return hideRest()
-    at += value.length
-    const next = /^\s*([}\]]\s*)*(?:,\s*|$)/.exec(source.slice(at))?.[0]
-    if (next === undefined) return hideRest()
-    at += next.length
-    if (at >= source.length) return source.slice(0, at)
+    const plain = keys.plain.has(name) ? valuePattern.exec(after)?.[0] : undefined
+    const value = plain ?? (isEntry ? hiddenPattern.exec(after)?.[0] : undefined)
+    const next = value && /^\s*([}\]]\s*)*(?:,\s*|$)/.exec(after.slice(value.length))?.[0]
+    if (value === undefined || next === undefined) {
+      at += plain?.length ?? 0
+      hideRest()
+      break
+    }
+    if (plain === undefined) gaps.push({ from: at, to: at + value.length })
+    at += value.length + next.length
+    if (at >= source.length) break
   }
+  let text = ''
+  let shownTo = 0
+  for (const { from, to } of gaps) {
+    text += source.slice(shownTo, from) + hidden
+    shownTo = to
+  }
+  const columnOf = (column: number): number =>
+    gaps.reduce((sum, { from, to }) => sum - Math.max(0, Math.min(column, to) - from - (column < to ? 0 : 1)), column)
+  return { text: text + source.slice(shownTo), columnOf }
 }
 
 /** Controls, bidirectional and invisible characters, which could change what a terminal shows. */
@@ -118,8 +145,9 @@ const wide =
 /** The line of a place with a caret below it: two lines, joined by a line feed. */
 export function excerpt(text: string, place: DocumentPlace, keys: KnownKeys, onlyKnown: boolean): string {
   const line = (text.split('\n', place.line)[place.line - 1] ?? '').replace(/\r$/, '')
-  const visible = visiblePart(line, keys, onlyKnown).replaceAll('\t', ' ').replace(unsafe, '�')
-  const caret = Math.min(place.column - 1, visible.endsWith(hidden) ? visible.length - 1 : visible.length)
+  const { text: part, columnOf } = visiblePart(line, keys, onlyKnown)
+  const visible = part.replaceAll('\t', ' ').replace(unsafe, '�')
+  const caret = Math.min(columnOf(place.column - 1), visible.endsWith(hidden) ? visible.length - 1 : visible.length)
   // A long line is shown from a little before the place.
   const from = caret < maxColumns - 10 ? 0 : caret - Math.floor(maxColumns / 2)
   const window = `${from > 0 ? hidden : ''}${visible.slice(from > 0 ? from + 1 : 0)}`

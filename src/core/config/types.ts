@@ -10,7 +10,7 @@ import {
 } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import type { PlannedMonitor } from '../checks/engine/index.ts'
-import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames } from '../checks/plan/index.ts'
+import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames, typeFor } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { type Inherited, typeSettings } from './common.ts'
 import {
@@ -103,8 +103,10 @@ function placed({ invalid, problems }: TypeRead, path: Problem['path']): readonl
 
 function unknownType(name: string): string {
   const meant = didYouMean(name, ServerType.values)
-  const suggestion = meant === undefined ? '' : `: did you mean \`${meant}\`?`
-  return `is not a server type${suggestion || `: use one of ${ServerType.values.join(', ')}`}`
+  if (meant !== undefined) return `is not a server type: did you mean \`${meant}\`?`
+  const home = typeFor(name)
+  if (home !== undefined) return `is not a server type: put its monitors under \`${home}\``
+  return `is not a server type: use one of ${ServerType.values.join(', ')}; \`App\` is for what fits no other`
 }
 
 type TypeRead = {

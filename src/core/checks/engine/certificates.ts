@@ -17,7 +17,7 @@ import type { Setting, Threshold } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { atLeast, fail, ok, type Result, warn } from './result.ts'
 
-const certificateDays = { warn: 20, limit: 3 } as const
+const certificateDays: { readonly warn: number; readonly limit: number } = { warn: 20, limit: 3 }
 /** Days. Of a certificate with a shorter lifetime, the default limits are parts of that. */
 const shortLifetime = 30
 /** Clients of ACME renew such certificates when a third to a half is left. */
@@ -46,13 +46,16 @@ type Remaining = { readonly certificate: Certificate; readonly days: number; rea
  * days.
  */
 function remaining(certificate: Certificate, at: Date, threshold: Threshold): Remaining {
-  const { from, to } = certificate
+  const { to } = certificate
+  const own = threshold === certificateDays ? usualLimits(certificate) : threshold
+  return { certificate, days: own === threshold ? daysBetween(at, to) : exactDaysBetween(at, to), threshold: own }
+}
+
+/** The default limits of the remaining validity of a certificate. Days. */
+export function usualLimits({ from, to }: Pick<Certificate, 'from' | 'to'>): typeof certificateDays {
   const lifetime = exactDaysBetween(from, to)
-  if (threshold !== certificateDays || lifetime >= shortLifetime)
-    return { certificate, days: daysBetween(at, to), threshold }
-  const { warn: warnPart, limit: limitPart } = partsOfLifetime
-  const own = { warn: lifetime * warnPart, limit: lifetime * limitPart }
-  return { certificate, days: exactDaysBetween(at, to), threshold: own }
+  if (lifetime >= shortLifetime) return certificateDays
+  return { warn: lifetime * partsOfLifetime.warn, limit: lifetime * partsOfLifetime.limit }
 }
 
 /** How near a limit is: 2 below the limit, 1 below the warning. */
