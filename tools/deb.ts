@@ -100,7 +100,8 @@ function documents(): void {
     .find((path) => existsSync(path))
   if (license === undefined) throw new Error('the license of Node.js is not installed')
   compressed(`${doc}/node-license.txt`, readFileSync(license))
-  for (const name of ['install', 'first-ten-minutes', 'svc.yaml', 'serve', 'sign-in', 'agents', 'metrics']) {
+  const paths = ['for-operators', 'for-pipelines', 'for-administrators', 'testing-alarms']
+  for (const name of ['install', ...paths, 'svc.yaml', 'serve', 'sign-in', 'agents', 'metrics']) {
     copy(`${doc}/${name}.md`, `docs/${name}.md`)
   }
   for (const name of readdirSync(join(root, 'deploy/prometheus'))) {

@@ -5,13 +5,16 @@ import { read } from '../support/suite/repository.ts'
 const guides = [
   'agents',
   'clients',
-  'first-ten-minutes',
+  'for-administrators',
+  'for-operators',
+  'for-pipelines',
   'install',
   'metrics',
   'serve',
   'sign-in',
   'svc.yaml',
   'tested',
+  'testing-alarms',
 ]
 
 test.each(['README.md', ...guides.map((name) => `docs/${name}.md`)])(

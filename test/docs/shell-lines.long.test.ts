@@ -20,7 +20,10 @@ const pages = [
   'docs/clients.md',
   'docs/metrics.md',
   'docs/development.md',
-  'docs/first-ten-minutes.md',
+  'docs/for-operators.md',
+  'docs/for-pipelines.md',
+  'docs/for-administrators.md',
+  'docs/testing-alarms.md',
 ]
 
 /** Blocks that cannot run on a test machine (```sh norun), by page and first line, and why. */
@@ -59,6 +62,24 @@ const notRun: Readonly<Record<string, string>> = {
     'needs an identity provider; test/cli/openid-login.long.test.ts runs it with one',
   'docs/svc.yaml.md: svc impact "Sql/postgres orders"     # or orders, or tag:network':
     'needs monitors with these names; test/cli/impact.test.ts runs the command',
+  'docs/for-operators.md: svc init': 'proposes whatever listens on the machine; test/cli/init.test.ts runs it',
+  'docs/for-operators.md: svc monitors validate && svc serve reload':
+    'needs a mail server; test/cli/notify.test.ts has one, and test/cli/serve-reload.test.ts runs the reload',
+  'docs/for-pipelines.md: svc health --type App --require-config -o json | jq -r \'.MonitorSummaries[] | select(.Status != "Success") | .MonitorName\'':
+    'jq may be missing; test/cli/health-output.test.ts has the document',
+  'docs/for-pipelines.md: svc monitors validate --config ci/svc.yaml': 'needs the file of the project',
+  'docs/for-pipelines.md: export SVC_TOKEN=…                                    # a key: svc keys create':
+    'needs a server with a key; docs/sign-in.md runs these lines with one',
+  "docs/for-pipelines.md: curl --fail 'https://svc.example.com/healthcheck?ExecutionMode=Standard&ServerType=App&format=json'":
+    'needs a server; docs/serve.md runs the line at one',
+  'docs/for-administrators.md: svc serve --host 0.0.0.0 --allowed-host svc.example.com --tls-cert chain.pem --tls-key key.pem':
+    'needs a certificate; docs/serve.md makes one and runs the line',
+  'docs/for-administrators.md: svc users add bob': 'prompts for his password; docs/sign-in.md runs these lines',
+  'docs/for-administrators.md: svc users add viewer --permission health': 'prompts for a password',
+  'docs/testing-alarms.md: svc notify test ops': 'needs a receiver; test/cli/notify.test.ts has some',
+  'docs/testing-alarms.md: svc drill --through ops': 'needs a receiver; test/cli/drill.test.ts runs these commands',
+  'docs/testing-alarms.md: svc serve --rehearse drill.yaml --port 8791':
+    'needs a script; test/cli/rehearse.test.ts runs the command',
   'docs/audit.md: svc roles holders Admin --at 7d             # seven days ago; also 2026-11-01, or 2026-11-01T18:00Z':
     'needs a store that is a week old; test/cli/audit.test.ts runs these commands',
 }
@@ -67,6 +88,8 @@ const notRun: Readonly<Record<string, string>> = {
 const exits: Readonly<Record<string, readonly number[]>> = {
   // The example's worker refuses connections.
   'svc health': [3],
+  'svc health --mode Advanced': [3],
+  'svc health --server http://127.0.0.1:8790': [3],
   'svc health --only worker -v': [3],
   // 1 is a warning: a test machine is busy.
   'svc health --type App --require-config --output nagios': [0, 1],
