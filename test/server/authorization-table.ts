@@ -264,6 +264,12 @@ export const rows: Readonly<Record<string, Row>> = {
     answers: [200, 303],
   },
   '/board': { ...page, at: { '/board': 'GET' } },
+  '/badge/{Type}/{Monitor}.svg': {
+    needs: 'nothing',
+    at: { '/badge/{Type}/{Monitor}.svg': 'GET', '/badge/{Type}.svg': 'GET' },
+    ask: () => ({ Type: 'Sql', Monitor: 'zq-orders' }),
+    answers: [404],
+  },
   '/sign-in': { ...page, at: { '/sign-in': 'GET' } },
   '/sign-in to sign in': {
     needs: 'nothing',

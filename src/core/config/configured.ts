@@ -1,6 +1,7 @@
-import type { At } from '../base/settings/index.ts'
+import type { At, Problem } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import { plannedNames } from '../checks/plan/index.ts'
+import { monitorsNamed } from '../protocol/index.ts'
 import { patternFor } from '../watch/notify/index.ts'
 import type { readTypes } from './types.ts'
 
@@ -32,6 +33,21 @@ export function patternsFor(written: readonly string[], at: At, configured: Conf
       : unknown('a monitor of this file', one, names)
     at.in(index).report(mistake)
     return []
+  })
+}
+
+/** What is wrong with the badges of `serve:`. Each is a type or one monitor, as callers write it in the path. */
+export function badgeProblems(badges: readonly string[], configured: Configured): readonly Problem[] {
+  if (invalidOf(configured).length > 0) return []
+  const types = Object.keys(configured.types)
+  const all = monitorsOf(configured).map(({ type = '', monitor }) => ({ type, name: monitor }))
+  const names = [...types, ...all.map(({ type, name }) => `${type}/${name}`)]
+  return badges.flatMap((one, index) => {
+    const isMonitor = one.includes('/') && monitorsNamed(one, all).length === 1
+    if (types.includes(one) || isMonitor) return []
+    return [
+      { path: ['badges', index], message: unknown('a type or a monitor of this file, as in `App/shop`', one, names) },
+    ]
   })
 }
 

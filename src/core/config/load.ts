@@ -406,6 +406,8 @@ async function readSections(
     const message = 'has one witness, which may be down itself: give two or more'
     problems.push({ path: ['serve', 'witness'], message })
   }
+  const { badges } = readServing.values
+  if (badges.length > 0) below('serve', (await import('./configured.ts')).badgeProblems(badges, readType))
   below('auth', readAuth?.problems ?? [])
   below('notify', readReceivers?.problems ?? [])
   below('silences', readEntries?.problems ?? [])

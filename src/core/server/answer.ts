@@ -11,6 +11,8 @@ export type HttpAnswer = {
   readonly stored?: StoredBody | undefined
   /** Additional headers as a flat list: name, value, name, value. */
   readonly headers?: readonly string[] | undefined
+  /** Whether pages of any site may show it, as an image. All other answers belong to pages of this origin. */
+  readonly isForAnyPage?: boolean | undefined
   /** For pages. All other answers get a policy that forbids everything. */
   readonly contentSecurityPolicy?: string | undefined
 }

@@ -11,6 +11,7 @@ import { stackOf } from './log.ts'
 import { metricsPage } from './metrics-page.ts'
 import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
+import { badge } from './pages/badge.ts'
 import { boardPage } from './pages/board.ts'
 import { drillPage } from './pages/drill-page.ts'
 import { statusPage } from './pages/page.ts'
@@ -245,6 +246,7 @@ const described =
 const answers: Readonly<Record<PageName, PageAnswer>> = {
   page: statusPage,
   board: boardPage,
+  badge,
   signIn: signInPage,
   silenceForm: silenceForm('silenceMonitors'),
   acknowledgeForm: silenceForm('acknowledge'),

@@ -93,6 +93,12 @@ const serverPages = {
     anyHost: false,
     post: { summary: 'Confirms that the message arrived, and redirects to the page' },
   },
+  badge: {
+    paths: ['/badge/{Type}/{Monitor}.svg', '/badge/{Type}.svg'],
+    summary: 'The state of a monitor or a type that `serve.badges` lists, as an image for pages of other sites',
+    contentType: 'image/svg+xml; charset=utf-8',
+    anyHost: false,
+  },
   livez: {
     paths: ['/livez'],
     summary: 'Liveness: whether the process responds. Does not query the store or run monitors',
@@ -249,7 +255,8 @@ function readTable(rows: Readonly<Record<string, OperationSpec>>): RouteTable {
         page,
         pathValues,
       })
-      if (parametersOf(path).length > 0) templates.push({ segments: segmentsOf(path), match: pageAt })
+      const dots = path.endsWith('.svg')
+      if (parametersOf(path).length > 0) templates.push({ segments: segmentsOf(path), dots, match: pageAt })
       else fixed.set(path, pageAt([]))
     }
   }

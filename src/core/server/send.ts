@@ -20,7 +20,10 @@ export function commonHeaders(
   server: ServerContext,
   correlationId: string,
   request: Pick<IncomingMessage, 'headers'> = { headers: {} },
-  contentSecurityPolicy = nothingAllowed,
+  {
+    contentSecurityPolicy = nothingAllowed,
+    isForAnyPage = false,
+  }: Pick<HttpAnswer, 'contentSecurityPolicy' | 'isForAnyPage'> = {},
 ): string[] {
   const { origins, strictTransport } = server
   return [
@@ -29,7 +32,8 @@ export function commonHeaders(
     'Vary',
     origins.size > 0 ? 'Accept, Origin' : 'Accept',
     'Cache-Control',
-    'no-store',
+    // For proxies of images that keep what they may not.
+    isForAnyPage ? 'no-cache, max-age=0' : 'no-store',
     'X-Content-Type-Options',
     'nosniff',
     'Content-Security-Policy',
@@ -37,7 +41,7 @@ export function commonHeaders(
     'Referrer-Policy',
     'no-referrer',
     'Cross-Origin-Resource-Policy',
-    resourcePolicy(request.headers, origins),
+    isForAnyPage ? 'cross-origin' : resourcePolicy(request.headers, origins),
     ...(strictTransport === undefined ? [] : ['Strict-Transport-Security', strictTransport]),
     ...rehearsalHeaders(server),
   ]
@@ -56,7 +60,7 @@ export function send(server: ServerContext, context: RequestContext, made: HttpA
   const isGzipped = stored !== undefined && acceptsGzip(request.headers['accept-encoding'])
   const body = stored === undefined ? (answer.body ?? '') : isGzipped ? stored.gzipped : stored.plain
   const leftover = unread(request)
-  const headers = commonHeaders(server, context.correlationId, request, answer.contentSecurityPolicy)
+  const headers = commonHeaders(server, context.correlationId, request, answer)
   if (stored) headers.push('Vary', 'Accept-Encoding')
   if (isGzipped) headers.push('Content-Encoding', 'gzip')
   const length = Buffer.byteLength(body)

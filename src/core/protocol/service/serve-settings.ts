@@ -68,6 +68,11 @@ export const serveSettings = {
     mistake: hostProblem,
     doc: 'Host names that the server accepts, in addition to the loopback names and, if it listens beyond loopback, those of this machine',
   },
+  badges: {
+    type: 'texts',
+    default: [],
+    doc: 'Types and monitors whose state anybody may fetch as an image, also on pages of other sites: `App`, or `App/shop` as `/badge/App/shop.svg`',
+  },
   details: {
     type: 'choice',
     values: ['signed-in', 'anyone'],

@@ -125,7 +125,7 @@ export function cardsOf(
 
 export const worstLevel = (levels: readonly (Level | undefined)[]): Level | undefined =>
   worstFirst.find((level) => levels.includes(level))
-const unlessHealthy = (level: Level | undefined): Level | undefined => (level === 'ok' ? undefined : level)
+export const unlessHealthy = (level: Level | undefined): Level | undefined => (level === 'ok' ? undefined : level)
 
 /** The worst level of these cards. Undefined if none has one, and where others than this node know whether all is healthy. */
 export function overall(cards: readonly Card[]): Level | undefined {
