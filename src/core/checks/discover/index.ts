@@ -1,5 +1,12 @@
 import type { ServerType } from '../../protocol/index.ts'
-import type { Machine, OpenPort, Proposed, Recognition, RecognizedServer } from '../recognition/index.ts'
+import {
+  type Machine,
+  noteOf,
+  type OpenPort,
+  type Proposed,
+  type Recognition,
+  type RecognizedServer,
+} from '../recognition/index.ts'
 import { type CandidateProtocol, candidatesOf, identify, type Recognized, type Unrecognized } from './identify.ts'
 import { thisMachine } from './machine.ts'
 import { openPorts } from './ports.ts'
@@ -72,9 +79,8 @@ async function proposalOf({ ports, recognition, server }: Recognized): Promise<P
   const type = typeOf(ports, server.port)
   if (!(await isPool(recognition, server))) return { type, ...proposed }
   const { entry, note } = proposed
-  const pooled = `several servers answer here in turn, so each run opens ${samples} connections; where svc can reach the servers, a monitor for each says which one fails`
-  const notes = note === undefined ? pooled : `${note}; ${pooled}`
-  return { type, ...proposed, entry: { ...entry, samples }, note: notes }
+  const pooled = `several servers answer here in turn: each run opens ${samples} connections; a monitor for each server would name it`
+  return { type, ...proposed, entry: { ...entry, samples }, note: noteOf(note, pooled) }
 }
 
 /** The connections of each run at a pool: as many as an ordinary pool has members, so that a balancer in turn reaches each. */

@@ -51,7 +51,8 @@ const mqtt: Recognition = {
   pool: 'alike',
   propose: (server, name) => {
     const code = server.reply[3] ?? 0
-    const { note = code === 0 ? undefined : 'its answer is that it wants an account' } = trustOf(server)
+    const { note = code === 0 ? undefined : 'it refuses clients without an account, and a refusal is an answer' } =
+      trustOf(server)
     return { entry: answerEntry(server, name, { ...mqtt, expect: `/^\\x20\\x02\\x00\\x0${code}/` }), note }
   },
 }

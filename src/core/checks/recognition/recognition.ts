@@ -110,6 +110,10 @@ export const proposedPassword = { file: '/run/credentials/svc/PASSWORD' }
 /** An account with that password. */
 export const account = { username: 'monitor', password: proposedPassword }
 
+/** One note of several, or none. */
+export const noteOf = (...notes: readonly (string | undefined)[]): string | undefined =>
+  notes.filter((note) => note !== undefined).join('; ') || undefined
+
 /** A pool whose members name themselves in a reply: the part that a pattern captures. */
 export const namedBy = (pattern: RegExp, question?: Buffer): Pool => {
   const nameIn = (reply: Buffer): string | undefined => pattern.exec(reply.toString('latin1'))?.[1]

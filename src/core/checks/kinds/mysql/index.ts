@@ -13,7 +13,7 @@ import { write } from './write.ts'
 
 /** Why no monitor without an account is proposed at an address of the network: the host cache knows no loopback. */
 const knocksBlock =
-  'a monitor without an account would be blocked here, and other clients on this machine with it (max_connect_errors)'
+  'without an account, the server would block a monitor and the other clients of this machine (max_connect_errors)'
 
 /** The version and the number of the connection in a greeting. */
 function greetingIn(reply: Buffer): { readonly version: string; readonly connection: number } | undefined {
@@ -48,7 +48,8 @@ export default databaseKind({
         const exchange = { expect: way ?? '/^[\\s\\S]+\\x00\\x00\\n/' }
         const at = (address: string) => ({ url: `mysql://monitor@${address}/` })
         const proposed = behindSignIn('mysql', exchange, at)(server, name)
-        return isLoopback(server.host) ? proposed : { entry: proposed.deeper, note: knocksBlock }
+        if (!isLoopback(server.host)) return { entry: proposed.deeper, note: knocksBlock }
+        return { ...proposed, note: 'its log may get a warning with each run, until the monitor has an account' }
       },
     },
   ],
