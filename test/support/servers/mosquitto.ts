@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 const program = findProgram('mosquitto')
-export const mosquittoMissing = program === undefined ? 'Mosquitto (mosquitto) is not installed' : undefined
+const passwords = findProgram('mosquitto_passwd')
+export const mosquittoMissing =
+  program === undefined || passwords === undefined
+    ? 'Mosquitto (mosquitto, mosquitto_passwd) is not installed'
+    : undefined
 
 export type Mosquitto = Running & { readonly port: number; readonly remove: () => Promise<void> }
 
@@ -14,7 +18,7 @@ export async function startMosquitto({ guarded = false } = {}): Promise<Mosquitt
   const port = await freePort()
   const accounts = join(folder, 'accounts')
   if (guarded) {
-    execFileSync('mosquitto_passwd', ['-b', '-c', accounts, 'monitor', 'a word'])
+    execFileSync(passwords ?? '', ['-b', '-c', accounts, 'monitor', 'a word'])
     if (asServer.uid !== undefined) chownSync(accounts, asServer.uid, asServer.gid)
   }
   const access = guarded ? `allow_anonymous false\npassword_file ${accounts}` : 'allow_anonymous true'
