@@ -146,8 +146,9 @@ peerSuite(missing, 'proposals that have run', () => {
 describe('servers on unusual ports', () => {
   test('MongoDB (simulated) is recognized on any port', async () => {
     await using mongo = await mongoPeer()
-    const { proposals } = await discover(signal(), here(mongo.port))
+    const proposals = await proposed(mongo.port)
     expect(proposals).toMatchObject([{ type: 'Mongo', deeper: { kind: 'mongo' } }])
+    expect(proposals[0]?.problem).toBeUndefined()
   })
 
   test('a mail server that offers STARTTLS must use it, and one that does not (simulated) is without TLS', async () => {

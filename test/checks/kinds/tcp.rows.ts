@@ -38,7 +38,11 @@ export default {
       (_, tapped) => {
         const at = { host, port: tapped.port }
         return {
-          cases: { plain: at, send: { ...at, send: 'PING', expect: 'PING' } },
+          cases: {
+            plain: at,
+            send: { ...at, send: 'PING', expect: 'PING' },
+            sendHex: { ...at, sendHex: '50 49 4e 47', expect: 'PING' },
+          },
           counted: () => {
             const sent = tapped.sent()
             return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length }

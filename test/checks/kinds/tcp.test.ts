@@ -217,6 +217,13 @@ describe('tcp xml', () => {
     expect(Buffer.from(input, 'latin1').toString()).toBe('Frame 5 <ä/>')
   })
 
+  test('H63 sendHex sends its bytes, which no text could', async () => {
+    const sslRequest = '00000008 04D2 162f'
+    const { results, input } = await ask(replies('N'), { sendHex: sslRequest, expect: '/^[SN]/' })
+    expect(checked(results, 'answer')).toMatchObject({ status: 'ok' })
+    expect(Buffer.from(input, 'latin1').toString('hex')).toBe('0000000804d2162f')
+  })
+
   test('a document is complete when its root ends, in however many pieces it arrives', async () => {
     const rows = Array.from({ length: 3_000 }, (_, n) => `<Row n="${n}"/>`).join('')
     const whole = `Frame 1 <Reply ok="yes">${rows}</Reply>`
@@ -256,6 +263,8 @@ describe('tcp xml', () => {
     const problemOf = async (settings: Partial<typeof defaults>) =>
       checked((await ask(blackHole, settings)).results, 'settings').message
     expect(await problemOf({ lead: 'x' })).toBe('lead requires send')
+    expect(await problemOf({ lead: 'x', sendHex: '00' })).toBe('lead requires send')
+    expect(await problemOf({ send: 'x', sendHex: '00' })).toMatch(/^send and sendHex exclude each other/)
     expect(await problemOf({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
     expect(await problemOf({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
       /the answer is read as XML/,

@@ -236,6 +236,12 @@ suiteWith(opensslMissing(), 'tls', () => {
       return { basic, advanced, input: there.input() }
     }
 
+    test('H63 sendHex sends its bytes within TLS', async () => {
+      const { basic, input } = await within(replies('N'), { sendHex: '00 d2' })
+      await finds(basic, 'answer ok')
+      expect(Buffer.from(input, 'latin1').toString('hex')).toMatch(/^(?:00d2)+$/)
+    })
+
     test('H55 the answer within TLS is compared as that of a tcp monitor', async () => {
       const healthy = await within(speaks('+OK ready\r\n'), { expect: '/^\\+OK /' })
       await finds(healthy.basic, 'handshake ok', 'answer ok: …sent "+OK ready" in…')
@@ -271,6 +277,8 @@ suiteWith(opensslMissing(), 'tls', () => {
       const { basic, input } = await within(blackHole, { send: 'PING\r\n' }, made.otherHost)
       await finds(basic, 'answer failed (tls): …is not for svc.test…')
       expect(input).toBe('')
+      const hex = await within(blackHole, { sendHex: '00 d2' }, made.otherHost)
+      expect(hex.input).toBe('')
       const unverified = await within(replies('pong'), { send: 'PING\r\n', verify: false }, made.otherHost)
       await finds(unverified.basic, 'answer ok')
     })

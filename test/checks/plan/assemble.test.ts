@@ -90,8 +90,9 @@ test('the standard ports of each server type are those that kinds declare for it
   const ports = ServerType.values.map((type) => [type, standardPorts(type).map(({ port, what }) => `${port} ${what}`)])
   expect(Object.fromEntries(ports)).toEqual({
     App: [
-      ...['25 smtp', '53 dns', '80 http', '443 https', '465 smtps', '587 smtp', '4222 nats'],
-      ...['8080 http', '11211 memcached', '11300 beanstalkd', '50051 grpc'],
+      ...['25 smtp', '53 dns', '80 http', '443 https', '465 smtps', '587 smtp'],
+      ...['1883 mqtt', '2379 etcd', '4222 nats', '8080 http', '8883 mqtts', '11211 memcached', '11300 beanstalkd'],
+      '50051 grpc',
     ],
     Sql: ['1433 sqlserver', '3306 mysql', '5432 postgres', '6432 pgbouncer'],
     FtpApi: [],

@@ -45,11 +45,33 @@ type Answer = Conversation & {
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
 
-export const send = {
-  type: 'text',
-  observed: true,
-  doc: 'What to send once connected, e.g. "PING\\r\\n"; never a secret. {nonce} stands for 16 random characters, different for each connection',
-} as const satisfies SettingsSpec[string]
+/** The settings of what a monitor sends once it is connected. */
+export const sendSettings = {
+  send: {
+    type: 'text',
+    observed: true,
+    doc: 'What to send once connected, e.g. "PING\\r\\n"; never a secret. {nonce} stands for 16 random characters, different for each connection',
+  },
+  sendHex: {
+    type: 'text',
+    observed: true,
+    pattern: /^[0-9A-Fa-f]{2}(?: ?[0-9A-Fa-f]{2})*$/,
+    doc: 'What to send instead of `send` to a server of a binary protocol: its bytes in hexadecimal, e.g. "0000 0008 04d2 162f"; never a secret',
+  },
+} as const satisfies SettingsSpec
+type Sending = Partial<Values<typeof sendSettings>>
+
+/** Whether a monitor sends anything. */
+export const sendsAnything = ({ send, sendHex }: Sending): boolean => send !== undefined || sendHex !== undefined
+
+/** The bytes to send, undefined where a monitor sends nothing. */
+function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: string): Buffer | undefined {
+  if (sendHex !== undefined) return Buffer.from(sendHex.replaceAll(' ', ''), 'hex')
+  const text = withNonce(send, nonce)
+  return text === undefined
+    ? undefined
+    : Buffer.from(`${lead.replaceAll('{length}', String(Buffer.byteLength(text)))}${text}`)
+}
 
 const documentSettings = {
   xml: {
@@ -62,7 +84,7 @@ const documentSettings = {
 const check = checksOn<TalkingConnection>()
 
 /** The settings of which one lets a run see more than that the port listens or completes a TLS handshake. */
-const enough = ['send', 'expect', 'xml', 'measure'] as const
+const enough = ['send', 'sendHex', 'expect', 'xml', 'measure'] as const
 
 /** `latency` is the threshold of the kind. */
 const answerCheck = (latency: Latency) =>
@@ -71,7 +93,7 @@ const answerCheck = (latency: Latency) =>
     results: { answer: 'The peer sends the expected answer in time; needs `send` or `expect`' },
     settings: {
       latency,
-      send,
+      ...sendSettings,
       lead: {
         type: 'text',
         observed: true,
@@ -85,18 +107,20 @@ const answerCheck = (latency: Latency) =>
       maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
     },
     when: enough,
-    applies: (_, { send, expect, xml, measure = [] }) =>
-      send !== undefined || expect !== undefined || xml !== undefined || measure.length > 0,
-    async observe(connection, { lead = '', maxAnswer, xml, measure = [], ...settings }, { now, msLeft }) {
+    applies: (_, { expect, xml, measure = [], ...sending }) =>
+      sendsAnything(sending) || expect !== undefined || xml !== undefined || measure.length > 0,
+    async observe(connection, settings, { now, msLeft }) {
       const { address, socket, nonce } = connection
-      const [send, expect] = [withNonce(settings.send, nonce), withNonce(settings.expect, nonce)]
+      const { maxAnswer, xml, measure = [] } = settings
+      const [sent, expect] = [bytesToSend(settings, nonce), withNonce(settings.expect, nonce)]
       const isDocument = xml !== undefined || measure.length > 0
       const since = now()
-      if (send !== undefined) connection.demandTrust?.()
-      if (send !== undefined) socket.write(`${lead.replaceAll('{length}', String(Buffer.byteLength(send)))}${send}`)
+      if (sent !== undefined) connection.demandTrust?.()
+      if (sent !== undefined) socket.write(sent)
       const expected = expect ?? (isDocument ? xmlEnd() : undefined)
       const received = await listen(socket, expected, maxAnswer, Math.max(msLeft() - reserveMs, msLeft() / 2))
-      const redact = createRedactor(send === undefined ? [] : [sanitize(send, 4096)], '[what was sent]')
+      const text = withNonce(settings.send, nonce)
+      const redact = createRedactor(text === undefined ? [] : [sanitize(text, 4096)], '[what was sent]')
       connection.answer = { address, ms: now() - since, redact, isDocument, nonce, ...received }
       return connection.answer
     },
@@ -248,7 +272,8 @@ type Latency = ReturnType<typeof latencySetting<Threshold>>
 type AnswerSettings = Partial<Values<ReturnType<typeof answerCheck>['settings']>>
 
 /** Why settings of `answerChecks` cannot be combined. */
-export function answerProblem({ lead, send, expect, xml, measure }: AnswerSettings): string | undefined {
+export function answerProblem({ lead, send, sendHex, expect, xml, measure }: AnswerSettings): string | undefined {
+  if (send !== undefined && sendHex !== undefined) return 'send and sendHex exclude each other: remove one of them'
   if (lead !== undefined && send === undefined) return 'lead requires send'
   if (holdsNonce(expect, xml) && !holdsNonce(send)) {
     return 'expects {nonce}, which send does not contain: add it there'

@@ -84,7 +84,8 @@ export async function identify(
     ...at,
     reply,
     machine,
-    ask: (question) => ask(at, question, signal),
+    signal,
+    ask: (question, isWhole) => ask(at, question, signal, isWhole),
     askAfterBanner: (question) => askAfterBanner(at, question, signal),
   })
   const banner = await ask(at, undefined, signal)
@@ -192,7 +193,8 @@ async function overTls(
     tls,
     reply,
     machine,
-    ask: async (question) => (await askOverTls(at, question, signal))?.reply,
+    signal,
+    ask: async (question, isWhole) => (await askOverTls(at, question, signal, isWhole))?.reply,
     askAfterBanner: (question) => askAfterBanner(at, question, signal),
   })
   if (banner.length > 0) {

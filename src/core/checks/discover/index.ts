@@ -1,5 +1,12 @@
 import type { ServerType } from '../../protocol/index.ts'
-import type { Machine, OpenPort, Proposed } from '../recognition/index.ts'
+import {
+  type Machine,
+  noteOf,
+  type OpenPort,
+  type Proposed,
+  type Recognition,
+  type RecognizedServer,
+} from '../recognition/index.ts'
 import { type CandidateProtocol, candidatesOf, identify, type Recognized, type Unrecognized } from './identify.ts'
 import { thisMachine } from './machine.ts'
 import { openPorts } from './ports.ts'
@@ -69,7 +76,29 @@ const byPort = <T extends { readonly port: number }>(all: readonly T[]): readonl
 async function proposalOf({ ports, recognition, server }: Recognized): Promise<Proposal> {
   const { name, product, propose } = recognition
   const proposed = await propose(server, `${product?.(server.reply) ?? name}-${server.port}`)
-  return { type: typeOf(ports, server.port), ...proposed }
+  const type = typeOf(ports, server.port)
+  if (!(await isPool(recognition, server))) return { type, ...proposed }
+  const { entry, note } = proposed
+  const pooled = `several servers answer here in turn: each run opens ${samples} connections; a monitor for each server would name it`
+  return { type, ...proposed, entry: { ...entry, samples }, note: noteOf(note, pooled) }
+}
+
+/** The connections of each run at a pool: as many as an ordinary pool has members, so that a balancer in turn reaches each. */
+const samples = 5
+/** Maximum number of replies that are compared: a balancer that takes turns leads the second connection to another server. */
+const maxReplies = 4
+
+/** Whether different servers answer at a port. */
+async function isPool({ pool, greeting, isWhole }: Recognition, server: RecognizedServer): Promise<boolean> {
+  if (pool === 'alike') return false
+  const { question = greeting, differ } = pool
+  let earlier: Buffer | undefined
+  for (let replies = 0; replies < maxReplies; replies += 1) {
+    const reply = await server.ask(question, isWhole)
+    if (earlier && reply && differ(earlier, reply)) return true
+    earlier = reply
+  }
+  return false
 }
 
 /** The server type of which a port is a standard port, otherwise the first type of the kind. */

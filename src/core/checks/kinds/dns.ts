@@ -506,18 +506,15 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
 /** A question for the name servers of the root, over TCP. */
 const rootServers = bytes('0011 7376 0000 0001 0000 0000 0000 00 0002 0001')
 
-/** A question over TCP for the SOA record of a domain, where its zone begins. */
-function beginningOf(domain: string): Buffer {
-  const labels = domain.split('.').map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, 'latin1'))
-  const question = Buffer.concat([bytes('7376 0100 0001 0000 0000 0000'), ...labels, bytes('00 0006 0001')])
-  const length = Buffer.alloc(2)
-  length.writeUInt16BE(question.length)
-  return Buffer.concat([length, question])
-}
+/** Milliseconds for the answer of a name server of this machine. */
+const nearbyMs = 1_000
 
-/** Whether a reply over TCP has no error and a record. */
-const hasAnswer = (reply: Buffer): boolean =>
-  reply.length >= 14 && ((reply[5] ?? 0) & 0x0f) === 0 && reply.readUInt16BE(8) > 0
+/** Whether a server is a name server of a zone: a resolver answers for it, too, from what others say. */
+async function hasZone(place: string, zone: string, signal: AbortSignal): Promise<boolean> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(nearbyMs)])
+  const { serial } = await serialAt(place, zone, limit).catch((): Serial => ({}))
+  return serial !== undefined
+}
 
 /** Queries a name server directly: bypasses the hosts file and every cache of this machine. */
 export default machineKind({
@@ -528,10 +525,12 @@ export default machineKind({
       name: 'dns',
       greeting: rootServers,
       is: (reply) => reply.length >= 14 && reply.readUInt16BE(2) === 0x7376 && (reply[4] ?? 0) >= 0x80,
-      propose: async ({ host, port, machine: { domain }, ask }, name) => {
+      pool: 'alike',
+      propose: async ({ host, port, machine: { domain }, signal }, name) => {
         const entry = { kind: 'dns', name, server: hostPort(host, port) }
-        const reply = domain === undefined ? undefined : await ask(beginningOf(domain))
-        if (reply && hasAnswer(reply)) return { entry: { ...entry, query: domain, type: 'SOA' } }
+        if (domain !== undefined && (await hasZone(entry.server, domain, signal))) {
+          return { entry: { ...entry, query: domain, type: 'SOA' } }
+        }
         return { entry: { ...entry, query: 'localhost' }, note: 'set query to a name that clients look up here' }
       },
     },

@@ -27,7 +27,7 @@ export const monitors = {
   host: { load: () => import('./host.ts') },
   http: {
     load: () => import('./http/index.ts'),
-    ports: { App: { 80: 'http', 443: 'https', 8080: 'http' }, XcodeV: { 8676: 'vantage' } },
+    ports: { App: { 80: 'http', 443: 'https', 2379: 'etcd', 8080: 'http' }, XcodeV: { 8676: 'vantage' } },
   },
   'http-steps': { load: () => import('./http-steps/index.ts') },
   ldap: {
@@ -58,7 +58,10 @@ export const monitors = {
   sqlserver: { load: () => import('./sqlserver/index.ts'), ports: { Sql: { 1433: 'sqlserver' } } },
   tcp: {
     load: () => import('./tcp.ts'),
-    ports: { App: { 4222: 'nats', 11211: 'memcached', 11300: 'beanstalkd' }, XcodeC: { 1120: 'carbon' } },
+    ports: {
+      App: { 1883: 'mqtt', 4222: 'nats', 8883: 'mqtts', 11211: 'memcached', 11300: 'beanstalkd' },
+      XcodeC: { 1120: 'carbon' },
+    },
   },
   tls: { load: () => import('./tls.ts') },
 } as const satisfies Record<string, Registered>

@@ -4,7 +4,7 @@ import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '.
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
-import { begins, portEntry, type Recognition } from '../recognition/index.ts'
+import { answerEntry, begins, bytes, type Exchange, namedBy, type Recognition, trustOf } from '../recognition/index.ts'
 
 const latency = latencySetting(
   { warn: 1_000, limit: 3_000 },
@@ -30,18 +30,32 @@ export const evaluateConnect = (
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
 
-/** Proposes a monitor with what has recognized the server. */
-const answering =
-  (settings: { readonly send?: string; readonly expect: string }): Recognition['propose'] =>
-  (server, name) => ({ entry: { ...portEntry(server, name), ...settings } })
-
-/** A protocol that is recognized by its answer to a question. */
-const byAnswer = (name: string, settings: { readonly send: string; readonly expect: string }): Recognition => ({
+/** A protocol that is recognized by what an answer begins with. */
+const byAnswer = (name: string, exchange: Exchange, pool: Recognition['pool']): Recognition => ({
+  ...exchange,
   name,
-  greeting: Buffer.from(settings.send),
-  is: begins(settings.expect),
-  propose: answering(settings),
+  is: begins(exchange.expect),
+  pool,
+  propose: (server, name) => ({ entry: answerEntry(server, name, exchange) }),
 })
+
+/**
+ * CONNECT of MQTT 3.1.1, with a clean session and without a name or an account (3.1), and its reply, CONNACK (3.2). Code 4 or 5
+ * demands an account.
+ */
+const mqtt: Recognition = {
+  name: 'mqtt',
+  greeting: bytes('10 0c 0004 4d515454 04 02 003c 0000'),
+  underTls: true,
+  is: (reply) => reply.length === 4 && reply.readUInt16BE(0) === 0x2002 && [0, 4, 5].includes(reply[3] ?? 255),
+  pool: 'alike',
+  propose: (server, name) => {
+    const code = server.reply[3] ?? 0
+    const { note = code === 0 ? undefined : 'it refuses clients without an account, and a refusal is an answer' } =
+      trustOf(server)
+    return { entry: answerEntry(server, name, { ...mqtt, expect: `/^\\x20\\x02\\x00\\x0${code}/` }), note }
+  },
+}
 
 /** Connects, sends and receives as configured, and closes the connection. Retries nothing. */
 export default networkKind({
@@ -49,9 +63,14 @@ export default networkKind({
   title: 'A TCP port accepts connections and answers',
   // Servers without a kind of their own, whose first answer is proposed, because a frozen one keeps its port open.
   recognition: [
-    { name: 'nats', is: begins('INFO {'), propose: answering({ expect: 'INFO {' }) },
-    byAnswer('memcached', { send: 'version\r\n', expect: 'VERSION ' }),
-    byAnswer('beanstalkd', { send: 'stats\r\n', expect: 'OK ' }),
+    byAnswer('nats', { expect: 'INFO {' }, namedBy(/"server_id":"([^"]+)/)),
+    byAnswer(
+      'memcached',
+      { greeting: Buffer.from('version\r\n'), expect: 'VERSION ' },
+      namedBy(/^STAT pid (\d+)/, Buffer.from('stats\r\n')),
+    ),
+    byAnswer('beanstalkd', { greeting: Buffer.from('stats\r\n'), expect: 'OK ' }, namedBy(/^id: "?([0-9a-f]+)/m)),
+    mqtt,
   ],
   seesOnly: seesOnly.TCP,
   preload: loadXmlParser,
@@ -61,7 +80,10 @@ export default networkKind({
     Basic: [1, 0],
     Standard: [1, 0],
     Advanced: [1, 0],
-    adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
+    adds: [
+      { setting: 'send', from: 'Basic', requests: 1 },
+      { setting: 'sendHex', from: 'Basic', requests: 1 },
+    ],
   },
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },

@@ -3,7 +3,14 @@ import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
-import { answerChecks, answerProblem, seesOnly, send, type TalkingConnection } from '../assert/answer.ts'
+import {
+  answerChecks,
+  answerProblem,
+  seesOnly,
+  sendSettings,
+  sendsAnything,
+  type TalkingConnection,
+} from '../assert/answer.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
@@ -92,7 +99,7 @@ const tlsSettings = {
   },
   port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
   latency,
-  send,
+  ...sendSettings,
   verify,
   ...trustSettings,
   servername: { ...trustSettings.servername, observed: true },
@@ -101,14 +108,14 @@ type TlsSettings = Values<typeof tlsSettings>
 
 async function shakeHands(
   at: AddressTurn,
-  { host, servername, verify, fingerprint, send }: TlsSettings,
+  { host, servername, verify, fingerprint, ...sending }: TlsSettings,
   { mode, date }: CheckContext,
   trust: TlsTrust,
 ): Promise<Handshake> {
   const { socket, chain } = await connectTls(at, {
     host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
     ...trust,
-    verify: verify && (send !== undefined || includes(mode, 'Standard')),
+    verify: verify && (sendsAnything(sending) || includes(mode, 'Standard')),
     weak: true,
     date,
   })
@@ -146,7 +153,10 @@ export default networkKind({
     Basic: [1, 0],
     Standard: [1, 0],
     Advanced: [1, 0],
-    adds: [{ setting: 'send', from: 'Basic', requests: 1 }],
+    adds: [
+      { setting: 'send', from: 'Basic', requests: 1 },
+      { setting: 'sendHex', from: 'Basic', requests: 1 },
+    ],
   },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),

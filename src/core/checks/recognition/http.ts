@@ -1,7 +1,7 @@
 import { isLoopbackHost } from '../../base/loopback.ts'
 import { hostPort } from '../../base/net/connect.ts'
 import { sanitize } from '../../base/net/text.ts'
-import type { Recognition, RecognizedServer } from './recognition.ts'
+import { namedBy, type Recognition, type RecognizedServer } from './recognition.ts'
 
 /** How an HTTP server is recognized. The kinds of products with an HTTP interface use it, too. */
 export const httpServer = {
@@ -16,6 +16,7 @@ export const httpServer = {
   },
   // Apache and nginx answer plain HTTP on a TLS port too: with 400.
   expectsTls: (reply) => /^HTTP\/1\.[01] 400 /.test(reply.toString('latin1', 0, 20)),
+  pool: namedBy(/\r\nServer: *([^\r\n]+)/i),
 } as const satisfies Partial<Recognition>
 
 /**
@@ -32,6 +33,31 @@ export function pageOf({ host, port, tls, reply }: RecognizedServer): { readonly
   // Many servers name themselves localhost in a redirect.
   const isSame = goal.origin === base.origin || (isLoopbackHost(goal.hostname) && goal.port === base.port)
   return { root, page: isSame ? new URL(goal.pathname, root).href : root }
+}
+
+/** The pages by which servers whose root is no page report that they work: a 404 there is not a fault. */
+const healthPages = [
+  {
+    product: 'etcd',
+    path: 'health',
+    answer: /^HTTP\/1\.[01] (?:200|503) [\s\S]*\r\n\r\n\{"health": ?"/,
+    expects: { json: { '$.health': 'true' } },
+  },
+  { product: 'traefik', path: 'ping', answer: /^HTTP\/1\.[01] 200 [\s\S]*\r\n\r\nOK$/, expects: { contains: 'OK' } },
+] as const
+
+type HealthPage = { readonly product?: string; readonly url: string } & Readonly<Record<string, unknown>>
+
+/** The page by which a server reports that it works, and what it answers, where the root does not answer itself. */
+export async function healthPageOf(server: RecognizedServer): Promise<HealthPage | undefined> {
+  if (/^HTTP\/1\.[01] 2/.test(server.reply.toString('latin1', 0, 10))) return undefined
+  for (const { product, path, answer, expects } of healthPages) {
+    const isThere = (reply: Buffer): boolean => answer.test(reply.toString('latin1'))
+    const host = hostPort(server.host, server.port)
+    const reply = await server.ask(Buffer.from(`GET /${path} HTTP/1.0\r\nHost: ${host}\r\n\r\n`), isThere)
+    if (reply && isThere(reply)) return { product, url: `${pageOf(server).root}${path}`, ...expects }
+  }
+  return undefined
 }
 
 /**

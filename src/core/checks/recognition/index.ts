@@ -1,2 +1,2 @@
-export { byCertificateName, httpServer, pageOf } from './http.ts'
+export { byCertificateName, healthPageOf, httpServer, pageOf } from './http.ts'
 export * from './recognition.ts'

@@ -31,8 +31,13 @@ export type RecognizedServer = OpenPort & {
   /** The first bytes that it sent. */
   readonly reply: Buffer
   readonly machine: Machine
-  /** Sends a question on another connection of the same form. Resolves with the first bytes of the reply, if any come. */
-  readonly ask: (question: Buffer) => Promise<Buffer | undefined>
+  /** Ends discovery. */
+  readonly signal: AbortSignal
+  /**
+   * Sends a question on another connection of the same form, or none to a server that speaks first. Resolves with the first
+   * bytes of the reply, or all until it is whole, if any come.
+   */
+  readonly ask: (question: Buffer | undefined, isWhole?: (reply: Buffer) => boolean) => Promise<Buffer | undefined>
   /**
    * Sends a question once a whole banner has arrived, on another connection without TLS, because mail servers turn away
    * those that talk too soon. Resolves with the whole reply, or undefined if it does not arrive in time.
@@ -51,6 +56,14 @@ export type Proposed = {
   readonly note?: string | undefined
   /** A deeper check that needs an account: a comment below it. */
   readonly deeper?: ProposedEntry | undefined
+}
+
+/** How two connections show that they lead to different servers, as behind a balancer. */
+export type Pool = {
+  /** The question whose replies differ. Absent: the greeting of the protocol. */
+  readonly question?: Buffer
+  /** Whether two replies, one after the other, are of different servers. What varies at one server does not count. */
+  readonly differ: (earlier: Buffer, later: Buffer) => boolean
 }
 
 /**
@@ -74,6 +87,8 @@ export type Recognition = {
   readonly product?: (reply: Buffer) => string | undefined
   /** Whether the reply is that of a port that expects TLS. */
   readonly expectsTls?: (reply: Buffer) => boolean
+  /** How a pool of such servers shows itself; `alike` if they answer alike before a sign-in, or have no `samples`. */
+  readonly pool: Pool | 'alike'
   /** The monitors to propose for a server that was recognized. */
   readonly propose: (server: RecognizedServer, name: string) => Proposed | Promise<Proposed>
 }
@@ -95,14 +110,53 @@ export const proposedPassword = { file: '/run/credentials/svc/PASSWORD' }
 /** An account with that password. */
 export const account = { username: 'monitor', password: proposedPassword }
 
-/** A monitor that checks the port alone. */
-export const portEntry = ({ host, port }: OpenPort, name: string): ProposedEntry => ({ kind: 'tcp', name, host, port })
+/** One note of several, or none. */
+export const noteOf = (...notes: readonly (string | undefined)[]): string | undefined =>
+  notes.filter((note) => note !== undefined).join('; ') || undefined
 
-/** For servers that reveal nothing before a sign-in: without an account, only the port is checked. */
+/** A pool whose members name themselves in a reply: the part that a pattern captures. */
+export const namedBy = (pattern: RegExp, question?: Buffer): Pool => {
+  const nameIn = (reply: Buffer): string | undefined => pattern.exec(reply.toString('latin1'))?.[1]
+  const differ = (...[earlier, later]: readonly [Buffer, Buffer]): boolean => {
+    const [one, other] = [nameIn(earlier), nameIn(later)]
+    return one !== undefined && other !== undefined && one !== other
+  }
+  return question === undefined ? { differ } : { question, differ }
+}
+
+/** A greeting, if the server does not speak first, and what the answer contains that recognizes it. */
+export type Exchange = { readonly greeting?: Buffer; readonly expect: string }
+
+/** The settings that send a greeting. */
+function sending(greeting: Buffer | undefined): Readonly<Record<string, string>> {
+  const text = greeting?.toString('latin1')
+  if (greeting === undefined || text === undefined) return {}
+  if (/^[\x20-\x7e\r\n]*$/.test(text)) return { send: text }
+  return {
+    sendHex:
+      greeting
+        .toString('hex')
+        .match(/.{1,8}/g)
+        ?.join(' ') ?? '',
+  }
+}
+
+/**
+ * A monitor of a server by the exchange that recognized it. The connection alone would prove nothing: the kernel accepts it
+ * for a frozen server, too.
+ */
+export function answerEntry(server: RecognizedServer, name: string, { greeting, expect }: Exchange): ProposedEntry {
+  const { host, port, tls } = server
+  const at = { kind: tls ? 'tls' : 'tcp', name, host, port, ...trustOf(server).settings }
+  return { ...at, ...sending(greeting), expect }
+}
+
+/** For servers that reveal nothing before a sign-in: without an account, only their answer to a greeting is checked. */
 export const behindSignIn =
-  (kind: string, settings: (address: string) => Readonly<Record<string, unknown>>): Recognition['propose'] =>
-  (server, name) => ({
-    entry: portEntry(server, name),
+  (kind: string, exchange: Exchange, settings: (address: string) => Readonly<Record<string, unknown>>) =>
+  (server: RecognizedServer, name: string): Proposed & { readonly deeper: ProposedEntry } => ({
+    entry: answerEntry(server, name, exchange),
+    note: trustOf(server).note,
     deeper: { kind, name, ...settings(hostPort(server.host, server.port)), password: proposedPassword },
   })
 

@@ -93,6 +93,8 @@ export default networkKind({
       name: 'ftp',
       is: (reply, isStandardPort) =>
         /^220[ -]/.test(firstLine(reply)) && (isStandardPort || /ftp|filezilla/i.test(firstLine(reply))),
+      // A banner may contain the time or the number of clients.
+      pool: 'alike',
       propose: async (server, name) =>
         openToAll('ftp', server, name, await encryptionOf(server, { question: 'FEAT', upgrade: 'explicit' })),
     },

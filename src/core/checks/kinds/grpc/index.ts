@@ -312,6 +312,7 @@ const http2Server: Recognition = {
   name: 'grpc',
   is: (reply) =>
     reply.length >= 9 && reply[3] === 0x04 && reply.readUIntBE(0, 3) % 6 === 0 && reply.readUInt32BE(5) === 0,
+  pool: 'alike',
   propose: ({ host, port }, name) => ({ entry: { kind: 'grpc', name, host, port } }),
 }
 

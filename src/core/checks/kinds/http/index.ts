@@ -12,7 +12,7 @@ import {
   networkKind,
   type ReachSettings,
 } from '../../engine/index.ts'
-import { byCertificateName, httpServer, pageOf, trustOf } from '../../recognition/index.ts'
+import { byCertificateName, healthPageOf, httpServer, pageOf, trustOf } from '../../recognition/index.ts'
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
 import { hostProblem } from './links.ts'
@@ -40,7 +40,9 @@ export default networkKind({
       propose: async (server, name) => {
         const at = await byCertificateName(server)
         const { settings, note } = trustOf(at)
-        return { entry: { kind: 'http', name, url: pageOf(at).page, ...settings }, note }
+        const { product, ...page } = (await healthPageOf(at)) ?? { url: pageOf(at).page }
+        const title = product === undefined ? name : `${product}-${at.port}`
+        return { entry: { kind: 'http', name: title, ...page, ...settings }, note }
       },
     },
   ],

@@ -60,6 +60,7 @@ export default networkKind({
       greeting: rootDse,
       underTls: true,
       is: (reply) => reply[0] === 0x30 && rootDseReplies.some((start) => reply.subarray(2, 12).includes(start)),
+      pool: 'alike',
       propose: (server, name) => {
         const url = `${server.tls ? 'ldaps' : 'ldap'}://${hostPort(server.host, server.port)}`
         const { settings, note } = trustOf(server)

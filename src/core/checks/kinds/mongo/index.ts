@@ -22,7 +22,10 @@ export default networkKind({
       greeting: hello,
       underTls: true,
       is: (reply) => reply.length >= 16 && reply.readUInt32LE(8) === 1 && reply.readUInt32LE(12) === 2013,
-      propose: behindSignIn('mongo', (address) => ({ url: `mongodb://monitor@${address}/admin` })),
+      pool: 'alike',
+      propose: behindSignIn('mongo', { greeting: hello, expect: 'maxWireVersion' }, (address) => ({
+        url: `mongodb://monitor@${address}/admin`,
+      })),
     },
   ],
   driver: 'mongo',

@@ -1,3 +1,4 @@
+import { isLoopback } from '../../../base/loopback.ts'
 import { databaseKind, figure, queriesCost } from '../../database/index.ts'
 import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
@@ -9,6 +10,24 @@ import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
 import { tables } from './tables.ts'
 import { write } from './write.ts'
+
+/** Why no monitor without an account is proposed at an address of the network: the host cache knows no loopback. */
+const knocksBlock =
+  'without an account, the server would block a monitor and the other clients of this machine (max_connect_errors)'
+
+/** The version and the number of the connection in a greeting. */
+function greetingIn(reply: Buffer): { readonly version: string; readonly connection: number } | undefined {
+  const end = reply.indexOf(0, 5)
+  if (reply[4] !== 10 || end < 0 || reply.length < end + 5) return undefined
+  return { version: reply.toString('latin1', 5, end), connection: reply.readUInt32LE(end + 1) }
+}
+
+/** Whether two greetings are of different servers: each server numbers its connections upwards. */
+function areOfTwoServers(before: Buffer, after: Buffer): boolean {
+  const [earlier, later] = [greetingIn(before), greetingIn(after)]
+  if (earlier === undefined || later === undefined) return false
+  return earlier.version !== later.version || later.connection <= earlier.connection
+}
 
 export default databaseKind({
   name: 'mysql',
@@ -22,14 +41,15 @@ export default databaseKind({
       name: 'mysql',
       // A handshake of protocol 10, or the error for too many hosts or connections.
       is: (reply) => reply.length > 4 && reply[3] === 0 && (reply[4] === 10 || reply[4] === 255),
-      propose: async (server, name) => {
-        const { entry, deeper } = await behindSignIn('mysql', (address) => ({ url: `mysql://monitor@${address}/` }))(
-          server,
-          name,
-        )
-        // The greeting ends with the way to sign in: a frozen server keeps its port open, and does not greet.
+      pool: { differ: areOfTwoServers },
+      propose: (server, name) => {
+        // The greeting ends with the way to sign in.
         const [, way] = /([a-z][a-z0-9_]{4,40})\0?$/.exec(server.reply.toString('latin1')) ?? []
-        return { entry: way === undefined ? entry : { ...entry, expect: way }, deeper }
+        const exchange = { expect: way ?? '/^[\\s\\S]+\\x00\\x00\\n/' }
+        const at = (address: string) => ({ url: `mysql://monitor@${address}/` })
+        const proposed = behindSignIn('mysql', exchange, at)(server, name)
+        if (!isLoopback(server.host)) return { entry: proposed.deeper, note: knocksBlock }
+        return { ...proposed, note: 'its log may get a warning with each run, until the monitor has an account' }
       },
     },
   ],

@@ -12,7 +12,6 @@ import {
   validity,
 } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
-import { behindSignIn } from '../../recognition/index.ts'
 import { loadPg, openConsole, postgresServer } from '../postgres/index.ts'
 import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
 
@@ -48,15 +47,7 @@ export default networkKind({
   title: 'A PgBouncer has server connections for its clients',
   exposure:
     'stats_users may use SHOW: addresses, users, databases and figures. PAUSE, RELOAD and SHUTDOWN need admin_users, which svc does not.',
-  recognition: [
-    {
-      name: 'pgbouncer',
-      greeting: postgresServer.greeting,
-      onlyAtStandardPorts: true,
-      is: postgresServer.is,
-      propose: behindSignIn('pgbouncer', (address) => ({ url: `postgres://monitor@${address}/pgbouncer` })),
-    },
-  ],
+  recognition: [{ ...postgresServer('pgbouncer', 'pgbouncer'), onlyAtStandardPorts: true }],
   preload: loadPg,
   optionalParts: [
     {

@@ -1,5 +1,5 @@
 import { databaseKind, queriesCost, truth } from '../../database/index.ts'
-import { behindSignIn, bytes } from '../../recognition/index.ts'
+import { behindSignIn, bytes, type Recognition } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
 import { configurationChecks } from './configuration.ts'
@@ -15,24 +15,31 @@ import { write } from './write.ts'
 
 export { loadPg, openConsole } from './driver.ts'
 
-/** SSLRequest: the server replies with one letter before anything else. PgBouncer does the same. */
-export const postgresServer = {
-  greeting: bytes('00000008 04d2162f'),
-  is: (reply: Buffer): boolean => /^[SN]$/.test(reply.toString('latin1')),
-}
+/** SSLRequest and GSSENCRequest: the server replies with one letter before anything else. PgBouncer does the same. */
+const sslRequest = { greeting: bytes('00000008 04d2162f'), expect: '/^[SN]/' }
+const gssRequest = { greeting: bytes('00000008 04d21630'), expect: '/^[GN]/' }
+
+/** How a server that speaks the protocol of PostgreSQL is recognized, and proposed with the database for a deeper check. */
+export const postgresServer = (kind: 'postgres' | 'pgbouncer', database: string) =>
+  ({
+    name: kind,
+    greeting: sslRequest.greeting,
+    is: (reply) => /^[SN]$/.test(reply.toString('latin1')),
+    pool: 'alike',
+    propose: async (server, name) => {
+      // Offered TLS that no handshake follows is an error in the log of the server, in each run. Before 12, this one is.
+      const isKnown = /^[GN]$/.test((await server.ask(gssRequest.greeting))?.toString('latin1') ?? '')
+      const url = (address: string) => ({ url: `postgres://monitor@${address}/${database}` })
+      return behindSignIn(kind, isKnown ? gssRequest : sslRequest, url)(server, name)
+    },
+  }) as const satisfies Recognition
 
 export default databaseKind({
   name: 'postgres',
   title: 'A PostgreSQL server works, and nothing in it is about to fail',
   exposure:
     'pg_monitor reads all settings and the statements of all sessions, with their values, and no table. The rest reads names, the values of sequences, and writes only in the schema svc_probe.',
-  recognition: [
-    {
-      name: 'postgres',
-      ...postgresServer,
-      propose: behindSignIn('postgres', (address) => ({ url: `postgres://monitor@${address}/postgres` })),
-    },
-  ],
+  recognition: [postgresServer('postgres', 'postgres')],
   preload: loadPg,
   port: 5_432,
   optionalParts: [

@@ -9,7 +9,7 @@ import {
   includes,
   networkKind,
 } from '../../engine/index.ts'
-import { account, httpServer, pageOf, portEntry, trustOf } from '../../recognition/index.ts'
+import { account, answerEntry, httpServer, noteOf, pageOf, trustOf } from '../../recognition/index.ts'
 import { allQueues } from './all-queues.ts'
 import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
 import {
@@ -34,6 +34,12 @@ const certificate = certificateCheck({
   chain: ({ chain }: Management) => chain(),
 })
 
+const logsWarnings =
+  'its log gets a warning with each run, which a monitor of the management API (kind rabbitmq) spares it'
+
+/** The beginning of a client of AMQP 0-9-1, which the server answers with the method Connection.Start. */
+const protocolHeader = Buffer.from('AMQP\0\0\x09\x01', 'latin1')
+
 /**
  * Queries the HTTP management of RabbitMQ with GET requests only. Speaks no AMQP: neither consumes nor publishes
  * messages.
@@ -46,10 +52,14 @@ export default networkKind({
   recognition: [
     {
       name: 'amqp',
-      greeting: Buffer.from('AMQP\0\0\x09\x01', 'latin1'),
+      greeting: protocolHeader,
       underTls: true,
       is: (reply) => reply[0] === 1 && reply[1] === 0 && reply[2] === 0,
-      propose: (server, name) => ({ entry: portEntry(server, name) }),
+      pool: 'alike',
+      propose: (server, name) => ({
+        entry: answerEntry(server, name, { greeting: protocolHeader, expect: '/^\\x01\\x00\\x00/' }),
+        note: noteOf(trustOf(server).note, logsWarnings),
+      }),
     },
     // The management API.
     {

@@ -2,9 +2,10 @@ import { hostPort } from '../../../base/net/connect.ts'
 import { databaseSlot, userIn } from '../../../base/net/url.ts'
 import { atMost, type Check, networkKind } from '../../engine/index.ts'
 import {
+  answerEntry,
   firstLine,
+  namedBy,
   type Proposed,
-  portEntry,
   proposedPassword,
   type RecognizedServer,
   trustOf,
@@ -23,13 +24,17 @@ const notOnSentinels = <C extends Check<RedisConnection>>(check: C): C => ({
     redis.isSentinel !== true && (check.applies?.(redis, settings) ?? true),
 })
 
+const greeting = Buffer.from('PING\r\n')
+const identity = Buffer.from('INFO server\r\n')
+
 async function proposeRedis(server: RecognizedServer, name: string): Promise<Proposed> {
   const url = `${server.tls ? 'rediss' : 'redis'}://${hostPort(server.host, server.port)}`
   const entry = { kind: 'redis', name, url, ...trustOf(server).settings }
   if (firstLine(server.reply).startsWith('-NOAUTH')) {
-    return { entry: portEntry(server, name), deeper: { ...entry, password: proposedPassword } }
+    const guarded = answerEntry(server, name, { greeting, expect: '-NOAUTH' })
+    return { entry: guarded, deeper: { ...entry, password: proposedPassword } }
   }
-  const information = await server.ask(Buffer.from('INFO server\r\n'))
+  const information = await server.ask(identity)
   if (!/(?:redis|server)_mode:sentinel/.test(information?.toString('latin1') ?? '')) return { entry }
   const note =
     'a Redis Sentinel: svc checks the primaries that it monitors, and each Redis server needs a monitor of its own'
@@ -45,9 +50,10 @@ export default networkKind({
   recognition: [
     {
       name: 'redis',
-      greeting: Buffer.from('PING\r\n'),
+      greeting,
       underTls: true,
       is: (reply) => /^(?:\+PONG|-NOAUTH|-DENIED)/.test(firstLine(reply)),
+      pool: namedBy(/run_id:([0-9a-f]{40})/, identity),
       propose: proposeRedis,
     },
   ],

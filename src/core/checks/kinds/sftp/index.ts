@@ -3,7 +3,7 @@ import { listConnections } from '../../../base/net/connect.ts'
 import { quote } from '../../../base/net/text.ts'
 import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
-import { begins, openToAll } from '../../recognition/index.ts'
+import { begins, namedBy, openToAll } from '../../recognition/index.ts'
 import { connectionSettings, readAccount, SftpSession, validateSftp } from './session.ts'
 import { isSsh, loadSsh2 } from './ssh.ts'
 
@@ -112,7 +112,14 @@ export default networkKind({
   title: 'An SFTP server has the expected key, accepts the sign-in and lists a folder',
   exposure:
     'Reads what the account may read; with probeFolder it also writes and deletes there. ForceCommand internal-sftp leaves no shell, and from= in authorized_keys limits the key to the addresses of svc.',
-  recognition: [{ name: 'ssh', is: begins('SSH-'), propose: (server, name) => openToAll('sftp', server, name) }],
+  recognition: [
+    {
+      name: 'ssh',
+      is: begins('SSH-'),
+      pool: namedBy(/^(SSH-[^\r\n]+)/),
+      propose: (server, name) => openToAll('sftp', server, name),
+    },
+  ],
   driver: 'sftp',
   preload: loadSsh2,
   optionalParts: [

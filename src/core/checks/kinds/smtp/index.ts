@@ -1,7 +1,7 @@
 import { unusedTrust } from '../../../base/net/trust.ts'
 import type { Values } from '../../../base/settings/index.ts'
 import { includes, networkKind } from '../../engine/index.ts'
-import { encryptionOf, firstLine, openToAll } from '../../recognition/index.ts'
+import { encryptionOf, firstLine, namedBy, openToAll } from '../../recognition/index.ts'
 import {
   authentication,
   bannerUnderTls,
@@ -52,6 +52,8 @@ export default networkKind({
       name: 'smtp',
       is: (reply, isStandardPort) =>
         /^220[ -]/.test(firstLine(reply)) && (isStandardPort || /smtp|mail/i.test(firstLine(reply))),
+      // The name of the server; what follows it may contain the time (RFC 5321, 4.2).
+      pool: namedBy(/^220[ -](\S+)/),
       propose: async (server, name) =>
         openToAll(
           'smtp',

@@ -19,7 +19,10 @@ export default databaseKind({
       name: 'sqlserver',
       greeting: prelogin,
       is: (reply) => reply[0] === 4 && reply.length > 8,
-      propose: behindSignIn('sqlserver', (address) => ({ url: `sqlserver://monitor@${address}/master` })),
+      pool: 'alike',
+      propose: behindSignIn('sqlserver', { greeting: prelogin, expect: '/^\\x04/' }, (address) => ({
+        url: `sqlserver://monitor@${address}/master`,
+      })),
     },
   ],
   driver: 'sqlserver',
