@@ -349,6 +349,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+  expect(messagesAfter(stored, [line('pager', 'ok', true)])).toEqual(['pager end', 'chat end'])
   // The store knows only that both have to be told.
   const need = { incident: 'mail-1', level: 'failed', beganAt: 0, since: 0 } as const
   const needed = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { need, ends: [] } }))

@@ -927,8 +927,8 @@ export class Outbox {
   /** The incident of a receiver stands until the receiver accepts something, also after a restart. */
   #restoreBroken(names: ReadonlySet<string>): void {
     const all = [...this.#addresses.values()].flatMap(({ rows }) => [...rows.values()])
-    // A process without the store has told the end.
-    const over = new Set(all.flatMap(({ last }) => (last?.isOver ? [last.incident] : [])))
+    // A process without the store has told the end, or tried to.
+    const over = new Set(all.flatMap(({ last, ends }) => [...(last?.isOver ? [last] : []), ...ends].map(incidentOf)))
     for (const { rows } of this.#addresses.values()) {
       for (const [id, row] of rows) {
         const subject = this.#subjects.get(id)
@@ -944,6 +944,8 @@ export class Outbox {
     }
   }
 }
+
+const incidentOf = ({ incident }: Pick<Word, 'incident'>): string => incident
 
 const receiverIncident = (name: string, since: number): string =>
   digestOf([receiverKey, name, String(since)]).slice(0, 12)
