@@ -543,6 +543,28 @@ test('G3 what shallower runs reach takes no blame for a fault that only deeper r
   ])
 })
 
+test('G3 a shallower run decides whether a cause can be reached of which only deeper runs have shown a fault', () => {
+  const { run, tick, asks, transitions } = watching([monitor('db'), monitor('shop', on('db'))])
+  run('db', 0, ok)
+  run('shop', 0, ok)
+  run('db', 60, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 81, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 120, ok)
+  run('shop', 130, refused)
+  // Somebody looks at nothing but the deepest runs.
+  for (let at = 131; at < 151; at += 1) run('db', at, refused, 'Advanced')
+  asks.length = 0
+  run('shop', 151, refused)
+  tick(152)
+  expect(asks.map(({ key, depth }) => `${key} ${depth}`)).toEqual(['db Standard'])
+  run('db', 153, refused)
+  tick(154)
+  expect(transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)).toEqual([
+    'begin db: undefined',
+    'begin shop: db',
+  ])
+})
+
 test('G3 a group that still has enough members takes no blame, and one that has too few does', () => {
   const two = { dependsOn: [{ atLeast: 2, of: ['a', 'b', 'c'] }] }
   const { run, tick, transitions } = watching([monitor('a'), monitor('b'), monitor('c'), monitor('shop', two)])
