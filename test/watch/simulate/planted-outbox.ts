@@ -471,6 +471,14 @@ export const plants: readonly Plant[] = [
     seed: 993,
   },
   {
+    what: 'an end of which nobody knows whether it left without the store ends nothing that the store has',
+    file: 'row.ts',
+    from: 'knowsEnds ? news.ends.reduce(withKnownEnd, sent) : sent',
+    to: 'knowsEnds ? sent : sent',
+    rule: 'order',
+    seed: 130781,
+  },
+  {
     what: 'who was told without the store that an acknowledged warning had become worse is not told how it is now',
     file: 'row.ts',
     from: 'warningAckedAt !== undefined &&',
