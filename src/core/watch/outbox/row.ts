@@ -502,7 +502,9 @@ export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxR
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
   const { line: _, ...last } = word
-  return { last, ends: left, ...othersOf(row.others ?? []) }
+  // Ends that follow it say that the subject is well.
+  const isInDoubt = row.isInDoubt && left.length > 0
+  return { last, ends: left, ...othersOf(row.others ?? []), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 /** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */
