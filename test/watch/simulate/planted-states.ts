@@ -345,7 +345,15 @@ export const plants: readonly Plant[] = [
     from: 'return state.isReached === true && (',
     to: 'return state.isReached === false && (',
     rule: 'victims fold',
-    seed: 140013,
+    seed: 140_013,
+  },
+  {
+    what: 'a run that is reported late brings back a check that later runs did not report',
+    file: 'states.ts',
+    from: 'if (!isOvertaken || watched',
+    to: 'if (watched.monitor || watched',
+    rule: 'each restart is one blip',
+    seed: 147_739,
   },
   {
     what: 'the end of an incident says what its fault was',

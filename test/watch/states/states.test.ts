@@ -510,6 +510,19 @@ test('G3 a fault waits anew for its cause after the process stood still, in whic
   ])
 })
 
+test('W18 a run that is reported late does not bring back what two later runs did not report any more', () => {
+  const { run, log } = watching([monitor('a')])
+  const signIn = { check: 'sign-in', level: 'failed', fault: 'auth' } as const
+  run('a', 0, [ok, signIn])
+  run('a', 10, ok)
+  run('a', 70, ok)
+  run('a', 130, ok)
+  expect(log()).toEqual(['blip a sign-in ok → failed'])
+  run('a', 0, [ok, signIn])
+  run('a', 190, ok)
+  expect(log()).toHaveLength(1)
+})
+
 test('G3 the victims of a monitor stand once, under the check that keeps it from being reached', () => {
   const { run, states, tick } = watching([monitor('db'), monitor('shop', on('db')), monitor('cart', on('db'))])
   const disk = { check: 'disk', level: 'failed', fault: 'threshold', isHeld: true } as const

@@ -247,10 +247,15 @@ export class States {
     if (!watched || run.beganAt < watched.anewAt) return []
     return this.#during(now, () => {
       const verdicts = run.verdicts.map((verdict) => this.#onLine(watched, verdict, run))
+      const isOvertaken = depths.some(
+        (depth) => covers(depth, run.depth) && (watched.seenAt.get(depth) ?? run.beganAt) > run.beganAt,
+      )
       if (verdicts.some(({ level }) => level !== undefined))
         watched.seenAt.set(run.depth, Math.max(watched.seenAt.get(run.depth) ?? run.beganAt, run.beganAt))
       const all = [...worstOf(verdicts), ...this.#notReported(watched, verdicts, run)]
-      for (const verdict of all) this.#judge(watched, verdict, run)
+      // What only an earlier run than the latest one shows may have been removed since.
+      for (const verdict of all)
+        if (!isOvertaken || watched.places.has(idOf(verdict))) this.#judge(watched, verdict, run)
     })
   }
 
