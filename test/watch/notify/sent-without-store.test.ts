@@ -424,6 +424,23 @@ test('W23 an end is noted before it leaves and once it is accepted', () => {
   expect(noted(true)).toEqual(['over ok false', '/svc/receivers ok false'])
 })
 
+test('W23 an end that a process saw has its time, although the store is read later with what that process sent', () => {
+  const word = { level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 5 } as const
+  const sent = { ...word, incident: 'i-2', isUnsure: true } as const
+  const end = { what: 'end', incident: 'i-2', level: 'failed', beganAt: 0, endedAt: 10, text: 'fine' } as const
+  const rowsAfter = (row: OutboxRow): readonly unknown[] => {
+    const outbox = new Outbox(day, () => 'unknown')
+    outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], day)
+    outbox.restore([{ receiver: 'pager', subject, row: { ends: [end] } }], day)
+    outbox.restore([{ receiver: 'pager', subject, row }], day)
+    return outbox.rows().map((one) => ({ others: one.row?.others, ...one.row }))
+  }
+  const last = { ...word, incident: 'i-1' }
+  const ends = [{ incident: 'i-2', endedAt: 10 }]
+  expect(rowsAfter({ last, ends: [], others: [sent] })).toMatchObject([{ last, ends, others: undefined }])
+  expect(rowsAfter({ attempt: sent, ends: [], others: [last] })).toMatchObject([{ last, ends, others: undefined }])
+})
+
 test('W23 an end that follows what was accepted comes with it once more', () => {
   const word = { incident: 'i-2', level: 'failed', isFlapping: false, beganAt: 20, observedAt: 20, at: 20 } as const
   const end = { what: 'end', incident: 'i-1', level: 'failed', beganAt: 0, endedAt: 10, text: 'fine' } as const

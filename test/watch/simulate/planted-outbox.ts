@@ -495,6 +495,14 @@ export const plants: readonly Plant[] = [
     seed: 144_525,
   },
   {
+    what: 'the end that a process saw is forgotten when it reads what it has sent without the store',
+    file: 'outbox.ts',
+    from: 'withoutEnded(restored, since.ends)',
+    to: 'restored',
+    rule: 'times follow the wall clock',
+    seed: 141_777,
+  },
+  {
     what: 'who was told without the store that an acknowledged warning had become worse is not told how it is now',
     file: 'row.ts',
     from: 'warningAckedAt !== undefined &&',

@@ -54,6 +54,7 @@ import {
   withLostEnd,
   withLostName,
   withNews,
+  withoutEnded,
   withoutLine,
   withoutOldEnds,
   withWaitingEnds,
@@ -215,7 +216,7 @@ export class Outbox {
       const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       const since = own.get(id)
       const restored = restoredRow(row, now)
-      own.set(id, since ? withNews(restored, since) : restored)
+      own.set(id, since ? withNews(withoutEnded(restored, since.ends), since) : restored)
       if (!address) this.#orphans.set(receiver, own)
       else address.messageAt = Math.max(address.messageAt, toldAt(restored))
       this.#subjects.set(id, subject)

@@ -298,6 +298,17 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
   }
 }
 
+/** The stored row, without what the process of these ends sent of their incidents: it knows when they ended. */
+export function withoutEnded(row: OutboxRow, ended: readonly End[]): OutboxRow {
+  const isOver = ({ incident }: Word): boolean => ended.some((end) => end.incident === incident)
+  const { last, attempt, others = [], ...rest } = row
+  const left = others.filter((one) => !isOver(one))
+  if (last || !attempt?.isUnsure || !isOver(attempt))
+    return left.length === others.length ? row : { ...row, others: undefined, ...othersOf(left) }
+  const [first, ...more] = left
+  return { ...rest, ...firstWord(first), ...othersOf(more) }
+}
+
 const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
   const ended = withEnd(row, end)
   return ended === row ? row : { ...ended, isInDoubt: true }
