@@ -452,7 +452,15 @@ test('W23 an end that follows what was accepted comes with it once more', () => 
 test('W23 a receiver that perhaps got an end without the store is told if the fault stands', () => {
   const incident = { ...incidentAt('i-1', 0), level: 'warning' } as const
   const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
-  const end = { id: 'e', what: 'end', level: 'warning', incident: 'i-1', beganAt: 0, endedAt: 20, observedAt: 20 } as const
+  const end = {
+    id: 'e',
+    what: 'end',
+    level: 'warning',
+    incident: 'i-1',
+    beganAt: 0,
+    endedAt: 20,
+    observedAt: 20,
+  } as const
   const text = [headOf('store-1', 'a'), ...linesOf('pager', [{ ...end, subject, text: 'fine' }], 20)].join('')
   const [sent] = rowsOfSent(text, { store: 'store-1', node: 'a', now: day }).rows
   const latest = { level: 'warning', at: day, since: 0 } as const
