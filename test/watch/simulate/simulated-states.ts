@@ -1075,7 +1075,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isShallower = peer.faults.some(
         ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
-      if (isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs) && !isShallower)
+      const stood = isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs)
+      if (stood && !isShallower && !isClamped(at))
         broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,
