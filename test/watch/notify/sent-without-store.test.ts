@@ -404,6 +404,8 @@ test('W23 what a receiver got the end of without the store, and then perhaps onc
   }
   const last = { ...word, isOver: true } as const
   expect(endsAfter({ last, ends: [] })).toEqual([])
+  const again = { ...word, at: 20, isUnsure: true } as const
+  expect(withNews({ last, ends: [] }, { attempt: again, ends: [] }).attempt).toEqual(again)
   expect(endsAfter({ last, attempt: { ...word, at: 20 }, ends: [] })).toMatchObject([
     { incident: 'i-1', what: 'removed' },
   ])

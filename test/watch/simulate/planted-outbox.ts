@@ -447,14 +447,6 @@ export const plants: readonly Plant[] = [
     seed: 1_345,
   },
   {
-    what: 'what was told again without the store after such an end counts for nothing',
-    file: 'row.ts',
-    from: 'if (!last || attempt) return row',
-    to: 'if (!last || last.isOver || attempt) return row',
-    rule: 'each end is told',
-    seed: 1_889,
-  },
-  {
     what: 'an end that becomes a removal stays a line of its message',
     file: 'row.ts',
     from: 'at >= firstAssumed ? { ...own, line: undefined } : own',

@@ -1076,8 +1076,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
         ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
       const stood = isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs)
-      if (stood && !isShallower && !isClamped(at))
-        broken('no recovery while it stands', text)
+      if (stood && !isShallower && !isClamped(at)) broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,
       )
