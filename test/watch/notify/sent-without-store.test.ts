@@ -4,6 +4,7 @@ import { SentWithoutStore } from '../../../src/core/service/notify/sent-without-
 import type { PrivateFile } from '../../../src/core/service/part.ts'
 import type { Receiver } from '../../../src/core/watch/notify/index.ts'
 import {
+  headOf,
   linesOf,
   mostLines,
   type NoticeItem,
@@ -16,6 +17,7 @@ import {
   withNews,
   withoutSentEnds,
 } from '../../../src/core/watch/outbox/index.ts'
+import { afterAccepted } from '../../../src/core/watch/outbox/row.ts'
 import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
 import { notice } from '../../support/notify/notice.ts'
 import { outboxRows } from '../../support/notify/outbox-rows.ts'
@@ -349,6 +351,7 @@ test('W23 the end of a fault of a receiver that one of the others got without th
   expect(messagesAfter([], [...lines, line('chat', 'ok', true), line('chat', 'ok')])).toEqual([])
   const stored = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { last: word, ends: [] } }))
   expect(messagesAfter(stored, [line('pager', 'ok')])).toEqual(['chat end'])
+  expect(messagesAfter(stored, [line('pager', 'ok', true)])).toEqual(['pager end', 'chat end'])
   // The store knows only that both have to be told.
   const need = { incident: 'mail-1', level: 'failed', beganAt: 0, since: 0 } as const
   const needed = ['pager', 'chat'].map((receiver) => ({ receiver, subject: broken, row: { need, ends: [] } }))
@@ -401,12 +404,14 @@ test('W23 what a receiver got the end of without the store, and then perhaps onc
   }
   const last = { ...word, isOver: true } as const
   expect(endsAfter({ last, ends: [] })).toEqual([])
+  const again = { ...word, at: 20, isUnsure: true } as const
+  expect(withNews({ last, ends: [] }, { attempt: again, ends: [] }).attempt).toEqual(again)
   expect(endsAfter({ last, attempt: { ...word, at: 20 }, ends: [] })).toMatchObject([
     { incident: 'i-1', what: 'removed' },
   ])
 })
 
-test('W23 the end of a fault of a receiver is noted before it leaves and once it is accepted, and other ends only then', () => {
+test('W23 an end is noted before it leaves and once it is accepted', () => {
   const item = (key: string, endedAt?: number): NoticeItem => ({
     ...{ id: key, incident: key, subject: { key, monitor: 'm', check: 'c' }, level: 'failed', text: 't' },
     ...{ what: endedAt === undefined ? 'begin' : 'end', beganAt: 0, observedAt: 0, endedAt },
@@ -417,8 +422,56 @@ test('W23 the end of a fault of a receiver is noted before it leaves and once it
       const { incident, level, isTried = false } = JSON.parse(text) as Record<string, unknown>
       return `${String(incident)} ${String(level)} ${String(isTried)}`
     })
-  expect(noted(false)).toEqual(['begun failed false', '/svc/receivers ok true'])
+  expect(noted(false)).toEqual(['begun failed false', 'over ok true', '/svc/receivers ok true'])
   expect(noted(true)).toEqual(['over ok false', '/svc/receivers ok false'])
+})
+
+test('W23 an end that a process saw has its time, although the store is read later with what that process sent', () => {
+  const word = { level: 'failed', isFlapping: false, beganAt: 0, observedAt: 0, at: 5 } as const
+  const sent = { ...word, incident: 'i-2', isUnsure: true } as const
+  const end = { what: 'end', incident: 'i-2', level: 'failed', beganAt: 0, endedAt: 10, text: 'fine' } as const
+  const rowsAfter = (row: OutboxRow): readonly unknown[] => {
+    const outbox = new Outbox(day, () => 'unknown')
+    outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], day)
+    outbox.restore([{ receiver: 'pager', subject, row: { ends: [end] } }], day)
+    outbox.restore([{ receiver: 'pager', subject, row }], day)
+    return outbox.rows().map((one) => ({ others: one.row?.others, ...one.row }))
+  }
+  const last = { ...word, incident: 'i-1' }
+  const ends = [{ incident: 'i-2', endedAt: 10 }]
+  expect(rowsAfter({ last, ends: [], others: [sent] })).toMatchObject([{ last, ends, others: undefined }])
+  expect(rowsAfter({ attempt: sent, ends: [], others: [last] })).toMatchObject([{ last, ends, others: undefined }])
+})
+
+test('W23 an end that follows what was accepted comes with it once more', () => {
+  const word = { incident: 'i-2', level: 'failed', isFlapping: false, beganAt: 20, observedAt: 20, at: 20 } as const
+  const end = { what: 'end', incident: 'i-1', level: 'failed', beganAt: 0, endedAt: 10, text: 'fine' } as const
+  const row: OutboxRow = { attempt: word, ends: [end], isInDoubt: true }
+  const after = (ends: OutboxRow['ends']): OutboxRow => afterAccepted(row, { ends, word, before: { ends: [] } })
+  expect([after([]).isInDoubt, after([end]).isInDoubt]).toEqual([true, undefined])
+})
+
+test('W23 a receiver that perhaps got an end without the store is told if the fault stands', () => {
+  const incident = { ...incidentAt('i-1', 0), level: 'warning' } as const
+  const last = { incident: 'i-1', level: 'warning', isFlapping: false, beganAt: 0, observedAt: 0, at: 10 } as const
+  const end = {
+    id: 'e',
+    what: 'end',
+    level: 'warning',
+    incident: 'i-1',
+    beganAt: 0,
+    endedAt: 20,
+    observedAt: 20,
+  } as const
+  const text = [headOf('store-1', 'a'), ...linesOf('pager', [{ ...end, subject, text: 'fine' }], 20)].join('')
+  const [sent] = rowsOfSent(text, { store: 'store-1', node: 'a', now: day }).rows
+  const latest = { level: 'warning', at: day, since: 0 } as const
+  const state = { level: 'warning', message: 'slow', depth: 'Basic', latest, incident } as const
+  const outbox = new Outbox(day, (one) => ({ subject: one, state, isSilenced: false }))
+  outbox.restore([{ receiver: 'pager', subject, row: withNews({ last, ends: [] }, sent?.row ?? { ends: [] }) }], day)
+  outbox.configure([{ name: 'pager', folds: false, remindMs: Number.POSITIVE_INFINITY, accepts: () => true }], day)
+  const items = outbox.tick(day).effects.flatMap((effect) => (effect.type === 'send' ? effect.items : []))
+  expect(items.map(({ what, level }) => `${what} ${level}`)).toEqual(['reminder warning'])
 })
 
 test('W23 a receiver that perhaps got a change without the store is told how the incident is now', () => {

@@ -129,6 +129,12 @@ export class Evidence {
     return this.#subjects.get(id)?.all.find(confirms)?.beganAt
   }
 
+  /** When the bad observations of a subject began. */
+  badSince(id: string, level: 'warning' | 'failed'): number | undefined {
+    const { streak } = this.#subjects.get(id) ?? {}
+    return level === 'failed' ? streak?.firstFailedAt : streak?.firstAt
+  }
+
   /** Whether svc was killed before it stored an observation. */
   #isLost({ reportedAt }: Observation): boolean {
     return this.#lost.some(({ from, to }) => from < reportedAt && reportedAt <= to)

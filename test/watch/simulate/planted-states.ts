@@ -340,6 +340,22 @@ export const plants: readonly Plant[] = [
     seed: 20765,
   },
   {
+    what: 'deeper runs decide whether a cause can be reached that shallower runs reached before',
+    file: 'blame.ts',
+    from: 'return state.isReached === true && (',
+    to: 'return state.isReached === false && (',
+    rule: 'victims fold',
+    seed: 140_013,
+  },
+  {
+    what: 'a run that is reported late brings back a check that later runs did not report',
+    file: 'states.ts',
+    from: 'if (!isOvertaken || watched',
+    to: 'if (watched.monitor || watched',
+    rule: 'each restart is one blip',
+    seed: 147_739,
+  },
+  {
     what: 'the end of an incident says what its fault was',
     file: 'incident.ts',
     from: "return { incident: undefined, what: 'end', at, from: incident.level, to: 'ok', message, of: incident }\n  }\n  const freed",

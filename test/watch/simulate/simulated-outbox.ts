@@ -1170,7 +1170,7 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const checkPeer = (receiver: Receiver, peer: Peer, calm: number): void => {
     const { name, remindMs, accepts } = receiver.rules
     const view = receiver.views.get(idOf(peer.subject))
-    const { level } = segmentAt(peer, queue.now)
+    const { level, isFlapping: comesAndGoes } = segmentAt(peer, queue.now)
     const since = Math.max(peer.changedAt, sinceOf(peer))
     const text = `${name} shows ${peer.subject.key} ${view?.isOpen ? view.level : 'well'} of ${view?.incident}`
     if (queue.now - since < boundMs) return
@@ -1178,6 +1178,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
     // For a process that did not know the one before, both are incidents of the same fault, which end together. An end that a
     // kill has lost waits while the next incident is that of a victim.
     const isSame = incident !== undefined && (incident.cause !== undefined || timeOf(incident.beganAt) <= unawareUntil)
+    // An end that a kill has lost is told once the check is well, or flaps.
+    if (!incident && comesAndGoes && queue.now - startedAt < hour + boundMs) return
     const noteOf = (id: string | undefined): string | undefined => noted.get(`${name} ${id}`)
     for (const [id, of] of receiver.begins) {
       if (of !== idOf(peer.subject) || id === incident?.id || receiver.over.has(id) || receiver.gaveUp) continue

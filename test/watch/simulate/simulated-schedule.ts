@@ -227,7 +227,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       if (
         facts.repeatSince !== undefined &&
         !isSlow &&
-        at - facts.repeatSince > second + busyOf(facts, depth, at) &&
+        at - facts.repeatSince > second + busyOf(facts, facts.repeatDepth, at) &&
         at - lastThawAt > second
       ) {
         broken('repeated', `${peer.key} was repeated after ${at - facts.repeatSince} ms`)

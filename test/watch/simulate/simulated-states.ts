@@ -1011,12 +1011,17 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
   const checkTruth = (
     peer: Peer,
     { what, check, item, to, fault, cause, key }: ShippedStates.Transition,
-    at: number,
+    reportedAt: number,
     text: string,
     since: number,
   ): void => {
     const confirmed = queue.now
-    if (what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')) {
+    const getsWorse = what === 'begin' || what === 'freed' || (what === 'change' && to === 'failed')
+    // Where the clock was set back over a start, what svc saw before lies further back than it says.
+    const isFromBefore = getsWorse && shift !== 0 && reportedAt <= startedAt + 1
+    const seenAt = evidence.badSince(subjectId(peer.name, check, item), to === 'failed' ? to : 'warning')
+    const at = isFromBefore ? Math.min(reportedAt, seenAt ?? reportedAt) : reportedAt
+    if (getsWorse) {
       const { own, byCause } = reasons(peer, check, item, at - 2, confirmed)
       // A short cut is all that a victim shows after a pause of its sign-in, which hid that it was well.
       const wasHidden = pauses.has(peer.name) && (reachedAt.get(peer.name) ?? 0) < since
@@ -1070,8 +1075,8 @@ export function simulate(subject: Subject, seed: number, keepLines = false, last
       const isShallower = peer.faults.some(
         ({ kind, begin }) => kind === 'deepConnect' && begin <= at && (wasCut(begin, at) || since < begin),
       )
-      if (isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs) && !isShallower)
-        broken('no recovery while it stands', text)
+      const stood = isPresentAt(peer, check, item, at) && isPresentAt(peer, check, item, at + recoverMs)
+      if (stood && !isShallower && !isClamped(at)) broken('no recovery while it stands', text)
       const isFlaky = peer.faults.some(
         ({ kind, begin, end }) => kind === 'flaky' && begin <= confirmed && end >= at - 35 * minute,
       )

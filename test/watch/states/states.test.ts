@@ -510,6 +510,19 @@ test('G3 a fault waits anew for its cause after the process stood still, in whic
   ])
 })
 
+test('W18 a run that is reported late does not bring back what two later runs did not report any more', () => {
+  const { run, log } = watching([monitor('a')])
+  const signIn = { check: 'sign-in', level: 'failed', fault: 'auth' } as const
+  run('a', 0, [ok, signIn])
+  run('a', 10, ok)
+  run('a', 70, ok)
+  run('a', 130, ok)
+  expect(log()).toEqual(['blip a sign-in ok → failed'])
+  run('a', 0, [ok, signIn])
+  run('a', 190, ok)
+  expect(log()).toHaveLength(1)
+})
+
 test('G3 the victims of a monitor stand once, under the check that keeps it from being reached', () => {
   const { run, states, tick } = watching([monitor('db'), monitor('shop', on('db')), monitor('cart', on('db'))])
   const disk = { check: 'disk', level: 'failed', fault: 'threshold', isHeld: true } as const
@@ -540,6 +553,28 @@ test('G3 what shallower runs reach takes no blame for a fault that only deeper r
   expect(transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)).toEqual([
     'begin db: undefined',
     'begin shop: undefined',
+  ])
+})
+
+test('G3 a shallower run decides whether a cause can be reached of which only deeper runs have shown a fault', () => {
+  const { run, tick, asks, transitions } = watching([monitor('db'), monitor('shop', on('db'))])
+  run('db', 0, ok)
+  run('shop', 0, ok)
+  run('db', 60, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 81, { level: 'failed', fault: 'tls' }, 'Advanced')
+  run('db', 120, ok)
+  run('shop', 130, refused)
+  // Somebody looks at nothing but the deepest runs.
+  for (let at = 131; at < 151; at += 1) run('db', at, refused, 'Advanced')
+  asks.length = 0
+  run('shop', 151, refused)
+  tick(152)
+  expect(asks.map(({ key, depth }) => `${key} ${depth}`)).toEqual(['db Standard'])
+  run('db', 153, refused)
+  tick(154)
+  expect(transitions.map(({ what, key, cause }) => `${what} ${key}: ${cause?.key}`)).toEqual([
+    'begin db: undefined',
+    'begin shop: db',
   ])
 })
 

@@ -54,6 +54,7 @@ import {
   withLostEnd,
   withLostName,
   withNews,
+  withoutEnded,
   withoutLine,
   withoutOldEnds,
   withWaitingEnds,
@@ -215,7 +216,7 @@ export class Outbox {
       const own = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       const since = own.get(id)
       const restored = restoredRow(row, now)
-      own.set(id, since ? withNews(restored, since) : restored)
+      own.set(id, since ? withNews(withoutEnded(restored, since.ends), since) : restored)
       if (!address) this.#orphans.set(receiver, own)
       else address.messageAt = Math.max(address.messageAt, toldAt(restored))
       this.#subjects.set(id, subject)
@@ -927,8 +928,8 @@ export class Outbox {
   /** The incident of a receiver stands until the receiver accepts something, also after a restart. */
   #restoreBroken(names: ReadonlySet<string>): void {
     const all = [...this.#addresses.values()].flatMap(({ rows }) => [...rows.values()])
-    // A process without the store has told the end.
-    const over = new Set(all.flatMap(({ last }) => (last?.isOver ? [last.incident] : [])))
+    // A process without the store has told the end, or tried to.
+    const over = new Set(all.flatMap(({ last, ends }) => [...(last?.isOver ? [last] : []), ...ends].map(incidentOf)))
     for (const { rows } of this.#addresses.values()) {
       for (const [id, row] of rows) {
         const subject = this.#subjects.get(id)
@@ -944,6 +945,8 @@ export class Outbox {
     }
   }
 }
+
+const incidentOf = ({ incident }: Pick<Word, 'incident'>): string => incident
 
 const receiverIncident = (name: string, since: number): string =>
   digestOf([receiverKey, name, String(since)]).slice(0, 12)

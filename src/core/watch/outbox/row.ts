@@ -271,7 +271,8 @@ const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
  * and has to get all ends. `knowsEnds`: that node alone knows whether an incident of the subject is over.
  */
 export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false): OutboxRow {
-  const row = withSentWord(withSentEnds(stored, news), news)
+  const sent = withSentWord(withSentEnds(stored, news), news)
+  const row = knowsEnds ? news.ends.reduce(withKnownEnd, sent) : sent
   const about = row.attempt ?? row.last
   const isKnown = ({ incident }: Pick<Word, 'incident'>): boolean =>
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
@@ -279,8 +280,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
   const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
   // Whether the incident of the row is over is known by the holder alone.
-  const over = newOf(news.ends.filter(({ incident }) => knowsEnds || incident !== row.need?.incident))
-  const isOver = over.some(({ incident }) => incident === row.need?.incident)
+  const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
@@ -290,13 +290,28 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
   const isInDoubt = row.isInDoubt || ends.length > 0 || isOther
   return {
     ...row,
-    ...(isOver ? { need: undefined } : {}),
     ...firstWord(first),
     ends,
     ...othersOf(others),
     // While it stands, nobody must believe after such an end that it is over.
     ...(isInDoubt ? { isInDoubt } : {}),
   }
+}
+
+/** The stored row, without what the process of these ends sent of their incidents: it knows when they ended. */
+export function withoutEnded(row: OutboxRow, ended: readonly End[]): OutboxRow {
+  const isOver = ({ incident }: Word): boolean => ended.some((end) => end.incident === incident)
+  const { last, attempt, others = [], ...rest } = row
+  const left = others.filter((one) => !isOver(one))
+  if (last || !attempt?.isUnsure || !isOver(attempt))
+    return left.length === others.length ? row : { ...row, others: undefined, ...othersOf(left) }
+  const [first, ...more] = left
+  return { ...rest, ...firstWord(first), ...othersOf(more) }
+}
+
+const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
+  const ended = withEnd(row, end)
+  return ended === row ? row : { ...ended, isInDoubt: true }
 }
 
 /**
@@ -498,7 +513,9 @@ export function afterAccepted(row: OutboxRow, { ends, word }: SentPart): OutboxR
   // It ended meanwhile.
   if (word === undefined || aboutIn(row)?.incident !== word.incident) return { ...row, ends: left }
   const { line: _, ...last } = word
-  return { last, ends: left, ...othersOf(row.others ?? []) }
+  // Ends that follow it say that the subject is well.
+  const isInDoubt = row.isInDoubt && left.length > 0
+  return { last, ends: left, ...othersOf(row.others ?? []), ...(isInDoubt ? { isInDoubt } : {}) }
 }
 
 /** The attempt failed. Unless the receiver perhaps has the message, it knows what it knew before. */

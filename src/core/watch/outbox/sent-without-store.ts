@@ -18,9 +18,8 @@ export const headOf = (store: string | undefined, node: string): string =>
   `${JSON.stringify({ format, store: store ?? null, node })}\n`
 
 /**
- * The lines about the notices of a message that is about to leave, or was accepted. Begins count before they leave, because
- * they may arrive, and ends once the receiver has them. How a receiver is, only the process knows: its end counts for all
- * before it leaves.
+ * The lines about the notices of a message that is about to leave, or was accepted. All count before they leave, because
+ * they may arrive, and ends once more when the receiver has them.
  */
 export const linesOf = (
   receiver: string,
@@ -30,10 +29,9 @@ export const linesOf = (
 ): readonly string[] =>
   items.flatMap(({ incident, subject, as, what, level, beganAt }) => {
     const isEnd = what === 'end' || what === 'removed'
-    const isTried = isEnd && !isAccepted
-    if (isTried ? !isOfReceiver(subject) : isEnd !== isAccepted) return []
+    if (isAccepted && !isEnd) return []
     const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at }
-    return `${JSON.stringify(isTried ? { ...line, isTried } : line)}\n`
+    return `${JSON.stringify(isEnd && !isAccepted ? { ...line, isTried: true, before: level } : line)}\n`
   })
 
 type SentLine = {
@@ -46,6 +44,8 @@ type SentLine = {
   readonly at: number
   /** An end, of which nobody knows whether it arrived. */
   readonly isTried?: true | undefined
+  /** The level of the incident before such an end. */
+  readonly before?: 'warning' | 'failed' | undefined
 }
 
 /** An incident in the file. `endedAt`: when the next one began for the same process. */
@@ -118,10 +118,10 @@ const endOf = ({ incident, as, level, beganAt }: Word, text: string): Omit<End, 
   text,
 })
 
-const wordOfLine = ({ incident, as, level, beganAt, at, isTried }: SentLine, before: Word | undefined): Word => ({
+const wordOfLine = ({ incident, as, level, before, beganAt, at, isTried }: SentLine, word?: Word): Word => ({
   incident,
   ...(as === undefined ? {} : { as }),
-  level: level === 'ok' ? (before?.level ?? 'failed') : level,
+  level: level === 'ok' ? (word?.level ?? before ?? 'failed') : level,
   isFlapping: false,
   beganAt,
   observedAt: at,
@@ -145,7 +145,7 @@ const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node:
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, as = subject, level, beganAt, at } = value
+  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at } = value
   if (!isObject(as)) return false
   const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
@@ -155,6 +155,7 @@ function isLine(value: unknown): value is SentLine {
     isOptional(subject['type']) &&
     isOptional(as['type']) &&
     (level === 'ok' || level === 'warning' || level === 'failed') &&
+    (before === 'warning' || before === 'failed') &&
     Number.isFinite(beganAt) &&
     Number.isFinite(at)
   )

@@ -15,7 +15,7 @@ export type CauseView = {
   readonly isDoubtful: boolean
   /** Its fault has an incident, and no cause of it that is gone, so that it is known whether it is a victim. */
   readonly isSettled: boolean
-  /** When its last run with a verdict began. */
+  /** When its last run with a verdict began that shows whether it can be reached. */
   readonly seenAt: number
   /** Nobody can wait for what it shows. */
   readonly isUnobserved: boolean
@@ -47,6 +47,12 @@ const isUnseenVictim = ({ incident, latest }: SubjectState): boolean =>
 
 const isDoubtful = ({ doubt, isReached }: SubjectState): boolean =>
   !isReached && doubt?.failed !== undefined && isUnreachable(doubt.fault)
+
+/** Whether it would be down, or perhaps, if shallower runs did not reach it. */
+export const isReachedOnly = (state: SubjectState): boolean => {
+  const unreached = { ...state, isReached: undefined }
+  return state.isReached === true && (isDown(unreached) || isDoubtful(unreached))
+}
 
 export const viewOf = (cause: Cause, subjects: Iterable<SubjectState>, seenAt: number): CauseView => {
   const all = [...subjects]

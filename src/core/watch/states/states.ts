@@ -1,6 +1,6 @@
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { covers, depths, type Shift } from '../schedule/index.ts'
-import { type Blame, blame, type CauseView, suspect, viewOf } from './blame.ts'
+import { type Blame, blame, type CauseView, isReachedOnly, suspect, viewOf } from './blame.ts'
 import {
   afterUnreachable,
   answered,
@@ -86,8 +86,8 @@ type Place = {
 type Watched = {
   monitor: WatchedMonitor
   readonly places: Map<string, Place>
-  /** When its last run with a verdict began. */
-  seenAt: number
+  /** When its last run with a verdict began, at each depth. */
+  readonly seenAt: Map<ExecutionMode, number>
   since: number
   /** For what was restored, until the monitor is known: up to when svc watched before. */
   watchedUntil?: number | undefined
@@ -226,7 +226,7 @@ export class States {
     this.#now = move(this.#now)
     return this.#during(this.#now, () => {
       for (const watched of this.#watched.values()) {
-        watched.seenAt = move(watched.seenAt)
+        for (const [depth, at] of watched.seenAt) watched.seenAt.set(depth, move(at))
         watched.since = move(watched.since)
         watched.watchedUntil = moved(watched.watchedUntil)
         watched.anewAt = move(watched.anewAt)
@@ -247,9 +247,15 @@ export class States {
     if (!watched || run.beganAt < watched.anewAt) return []
     return this.#during(now, () => {
       const verdicts = run.verdicts.map((verdict) => this.#onLine(watched, verdict, run))
-      if (verdicts.some(({ level }) => level !== undefined)) watched.seenAt = Math.max(watched.seenAt, run.beganAt)
+      const isOvertaken = depths.some(
+        (depth) => covers(depth, run.depth) && (watched.seenAt.get(depth) ?? run.beganAt) > run.beganAt,
+      )
+      if (verdicts.some(({ level }) => level !== undefined))
+        watched.seenAt.set(run.depth, Math.max(watched.seenAt.get(run.depth) ?? run.beganAt, run.beganAt))
       const all = [...worstOf(verdicts), ...this.#notReported(watched, verdicts, run)]
-      for (const verdict of all) this.#judge(watched, verdict, run)
+      // What only an earlier run than the latest one shows may have been removed since.
+      for (const verdict of all)
+        if (!isOvertaken || watched.places.has(idOf(verdict))) this.#judge(watched, verdict, run)
     })
   }
 
@@ -373,7 +379,7 @@ export class States {
     const made: Watched = {
       monitor,
       places: new Map(),
-      seenAt: Number.NEGATIVE_INFINITY,
+      seenAt: new Map(),
       since: now,
       anewAt: Number.NEGATIVE_INFINITY,
     }
@@ -653,15 +659,15 @@ export class States {
   #viewOf(key: string): CauseView | undefined {
     const watched = this.#watched.get(key)
     if (!watched) return undefined
-    const { monitor, places, seenAt } = watched
+    const { monitor, places } = watched
     const states = [...places.values()].map(({ state }) => state)
-    return viewOf({ key, type: monitor.type, monitor: monitor.name }, states, seenAt)
+    return viewOf({ key, type: monitor.type, monitor: monitor.name }, states, seenAtOf(watched))
   }
 
   #askCauses({ dependsOn }: WatchedMonitor, since: number): void {
     for (const key of new Set(dependsOn.flatMap(({ of }) => of))) {
       const cause = this.#watched.get(key)
-      if (cause && cause.seenAt < since) this.#askCause(key)
+      if (cause && seenAtOf(cause) < since) this.#askCause(key)
     }
   }
 
@@ -941,6 +947,15 @@ const unknownMonitor = ({ key, type, monitor: name }: StoredSubject): WatchedMon
 const isDown = ({ monitor, places }: Watched): boolean =>
   monitor.runsOn === 'network' &&
   [...places.values()].some(({ state }) => state.incident !== undefined && isRetried(state.latest?.fault))
+
+/** When a run last showed whether a monitor can be reached: where shallower runs alone decide that, one of these. */
+function seenAtOf({ monitor, places, seenAt }: Watched): number {
+  const unclear = [...places.values()].map(({ state }) => state).filter(isReachedOnly)
+  const shows = (run: ExecutionMode): boolean => unclear.every(({ depth }) => !covers(run, depth))
+  const deciding = depths.filter(shows)
+  const isAnyDue = deciding.some((depth) => monitor.every[depth] !== undefined)
+  return Math.max(...(isAnyDue ? deciding : depths).map((depth) => seenAt.get(depth) ?? Number.NEGATIVE_INFINITY))
+}
 
 /** As of when causes have to be seen: what a victim shows after its cause was gone may follow from a new fault of that. */
 const seenFor = (state: SubjectState, partsAt: number | undefined): Pick<SubjectState, 'levelSince' | 'confirmedAt'> =>
