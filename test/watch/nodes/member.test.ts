@@ -113,6 +113,27 @@ test('W4 a holder that lost the lease after a failover hands over what the next 
   }
 })
 
+test('W4 what a node hands over right before a failover that loses it, it hands over once more', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run, effects } = nodeOver(table, ['Sql/orders'], [orders])
+  run(3 * second)
+  clock.isAway = true
+  run(70 * second)
+  member.sentAlone('mail', ['i'])
+  clock.isAway = false
+  passToB(table, clock.now)
+  const isHandedOver = () => effects.some(({ type }) => type === 'hand over')
+  while (!isHandedOver()) {
+    const back = table.snapshot()
+    run(second)
+    if (isHandedOver()) back()
+  }
+  expect(table.stored.outbox).toEqual([])
+  run(3 * second)
+  expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
+
 test('W4 what a svc.yaml drops that comes without the store is handed over, and a former name stays known', () => {
   const table = new LeasesTable()
   const { member, clock, run, reload, effects } = nodeOver(table, ['Sql/orders', 'Sql/old'], [orders])
