@@ -148,6 +148,19 @@ test('W4 what a svc.yaml drops that comes without the store is handed over, and 
   expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
 })
 
+test('W4 a node without the store goes on with what a svc.yaml renames, and with its machine, though it never held a lease', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run, reload } = nodeOver(table, ['Sql/orders'])
+  clock.isAway = true
+  run(30 * second)
+  reload(['Sql/orders'])
+  expect(member.mode(clock.now)).toBe('cut off')
+  expect(['Sql/orders', '@a/Host/disk', '@b/Host/disk'].map((key) => member.isElsewhere(key))).toEqual([
+    ...[false, false, true],
+  ])
+})
+
 test('W4 a write that is answered after the other lease was taken counts as acknowledged', () => {
   const table = new LeasesTable()
   passToB(table, 0)

@@ -731,10 +731,10 @@ export function simulate(
           if (effect.mode === 'alone' && effect.before !== 'alone') this.#isAlone()
       }
     }
-    #takeOver({ keys, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
+    #takeOver({ keys, silentMs, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
       this.states.release(keys)
       this.ledger.takeOver(keys, { states, incidents }, this.now)
-      for (const { silentMs, ...one } of states) this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
+      this.states.restore(states, this.now, this.now - (silentMs ?? this.now))
       for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
       const before = this.outbox.takeOver(keys, outbox, this.now)
       for (const { row, state } of states) if (state.incident) this.outbox.watch(row)

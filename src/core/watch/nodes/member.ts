@@ -378,14 +378,14 @@ export class Membership {
   otherNode(key: string, now: number): OtherNode | undefined {
     const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
     if (!isAble || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
-    const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
+    const names = this.#others().map(({ node }) => node)
     const other = names.find((name) => name > this.#node) ?? names[0]
     return other === undefined ? undefined : { own: this.#node, other, mayAsk: this.#crossChecks.mayAsk(now) }
   }
 
-  /** The live nodes with the same monitors, by name. */
-  #others(is: (row: NodeRow) => boolean): readonly NodeRow[] {
-    const all = this.#rows.filter((row) => row.isLive && row.node !== this.#node && is(row))
+  /** The live nodes with the same monitors and a network, by name. */
+  #others(): readonly NodeRow[] {
+    const all = this.#rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
     const same = all.filter(({ facts }) => facts?.digest === this.#settings.digest)
     return same.toSorted((one, other) => (one.node < other.node ? -1 : 1))
   }
@@ -436,10 +436,11 @@ export class Membership {
 
   /** Whether others take care of what is known of a key that this node does not watch, or may still do so. */
   isElsewhere(key: string): boolean {
-    if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !this.#parts.machine.isKnown
-    if (!this.#parts.network.isKnown) return true
+    const byItself = isByItself(this.#mode)
+    if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !(byItself || this.#parts.machine.isKnown)
+    if (!byItself && !this.#parts.network.isKnown) return true
     // A former name is its own as well.
-    return !this.#settings.network.has(key) && (isByItself(this.#mode) || !this.#isSettled(this.#seenAt))
+    return !this.#settings.network.has(key) && (byItself || !this.#isSettled(this.#seenAt))
   }
 
   /** To be asked right before a message leaves. */
@@ -569,7 +570,7 @@ export class Membership {
     if (this.#rows.some(({ isLive, config }) => isLive && config !== leaseConfig)) return false
     // What it has told without the store comes first.
     if (this.#news.length > 0 || this.#handingOver !== undefined) return holds(this.#parts.network.lease, now)
-    const isAlone = this.#others(({ isIsolated }) => !isIsolated).length === 0
+    const isAlone = this.#others().length === 0
     const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
     return isAlone || this.#isolatedSince === undefined || isBrief
   }
@@ -750,7 +751,8 @@ const inDoubt = (taken: Taken): Taken => ({
 const nothing: Stored = { ageMs: undefined, states: [], incidents: [], outbox: [] }
 const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
   keys,
-  states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
+  silentMs,
+  states: states.filter(({ row }) => keys.has(row.key)),
   incidents: incidents.filter(({ key }) => keys.has(key)),
   outbox: outbox.filter(({ subject }) => keys.has(subject.key)),
 })
