@@ -185,7 +185,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'if (!isOwn && !isFree && !claims)',
     to: 'if (!isOwn && !isFree)',
     rule: 'the later of two processes works',
-    seed: 1,
+    seed: 3,
   },
   {
     what: 'a process does not notice that another one has its name',
@@ -194,7 +194,7 @@ export const plants: readonly NodesPlant[] = [
     from: "return isTakenAway(lease) ? 'displaced' : 'member'",
     to: "return 'member'",
     rule: 'the later of two processes works',
-    seed: 1,
+    seed: 3,
   },
   {
     what: 'a holder that leaves the lease goes on until it has the answer',
@@ -221,7 +221,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'attempts: writes, mustRead: true, reading: undefined }',
     to: 'attempts: writes, mustRead: false, reading: undefined }',
     rule: 'memory and store agree',
-    seed: 1,
+    seed: 2,
   },
   {
     what: 'a holder of before does not forget what it had',
@@ -249,7 +249,7 @@ export const plants: readonly NodesPlant[] = [
     from: "if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })",
     to: '',
     rule: 'each incident ends',
-    seed: 1,
+    seed: 2,
   },
   {
     what: 'what a reload drops stays in memory while other nodes have it',
@@ -321,7 +321,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'rows.set(id, withNews(own, news))',
     to: '',
     rule: 'each incident ends',
-    seed: 1,
+    seed: 2,
   },
   {
     what: 'a receiver that another node serves by now counts as broken',
@@ -330,7 +330,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'for (const address of this.#addresses.values()) this.#leaveToOthers(address)',
     to: '',
     rule: 'nothing false',
-    seed: 1,
+    seed: 10,
   },
   {
     what: 'a node stores later what it had not stored when it gave a monitor up',
