@@ -61,6 +61,7 @@ test('W4 a lease of another process is taken after 7 s in which it has not chang
 
 test('W4 a time in which nobody looked, or the store did not answer, does not count as one without a change', () => {
   const before = answered(newLease('b'), read, { isOk: true, row: rowOf('a', 1) }, at(0))
+  expect(askOf(before, takeMs, candidate)).toEqual(read)
   const after = answered(before, read, { isOk: true, row: rowOf('a', 1) }, at(gapMs))
   expect(askOf(after, gapMs + takeMs - 1, candidate)).toEqual(read)
 })

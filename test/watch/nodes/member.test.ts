@@ -113,6 +113,27 @@ test('W4 a holder that lost the lease after a failover hands over what the next 
   }
 })
 
+test('W4 what a node hands over right before a failover that loses it, it hands over once more', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run, effects } = nodeOver(table, ['Sql/orders'], [orders])
+  run(3 * second)
+  clock.isAway = true
+  run(70 * second)
+  member.sentAlone('mail', ['i'])
+  clock.isAway = false
+  passToB(table, clock.now)
+  const isHandedOver = () => effects.some(({ type }) => type === 'hand over')
+  while (!isHandedOver()) {
+    const back = table.snapshot()
+    run(second)
+    if (isHandedOver()) back()
+  }
+  expect(table.stored.outbox).toEqual([])
+  run(3 * second)
+  expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
+
 test('W4 what a svc.yaml drops that comes without the store is handed over, and a former name stays known', () => {
   const table = new LeasesTable()
   const { member, clock, run, reload, effects } = nodeOver(table, ['Sql/orders', 'Sql/old'], [orders])
@@ -125,6 +146,19 @@ test('W4 what a svc.yaml drops that comes without the store is handed over, and 
   clock.isAway = false
   run(3 * second)
   expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
+
+test('W4 a node without the store goes on with what a svc.yaml renames, and with its machine, though it never held a lease', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { member, clock, run, reload } = nodeOver(table, ['Sql/orders'])
+  clock.isAway = true
+  run(30 * second)
+  reload(['Sql/orders'])
+  expect(member.mode(clock.now)).toBe('cut off')
+  expect(['Sql/orders', '@a/Host/disk', '@b/Host/disk'].map((key) => member.isElsewhere(key))).toEqual([
+    ...[false, false, true],
+  ])
 })
 
 test('W4 a write that is answered after the other lease was taken counts as acknowledged', () => {

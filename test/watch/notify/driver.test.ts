@@ -160,15 +160,14 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
       {
         row: subjectOf('db'),
         state: { ...state, observedAt: beganAt, faults: [], isFlapping: false, blips: 0, missing: 0 },
-        silentMs: 0,
       },
     ]
-    driver.takeOver({ keys, states, incidents: [], outbox: [] })
+    driver.takeOver({ keys, states, outbox: [] })
     for (let at = 0; at < 15; at += 1) fixture.pass(driver, second)
     await until(() => fixture.bodies.length === 1)
     expect(alertsIn(fixture.bodies[0])).toEqual(['firing db'])
     // Another node has it from now on.
-    const released = driver.takeOver({ keys, states: [], incidents: [], outbox: [] })
+    const released = driver.takeOver({ keys, states: [], outbox: [] })
     expect(released.map(({ receiver }) => receiver)).toEqual(['chat'])
     fixture.show('db', undefined)
     for (let at = 0; at < 90; at += 1) fixture.pass(driver, second)

@@ -271,6 +271,10 @@ export function simulate(
   const leavers = new Set<string>()
   /** When a process last got an answer of the store to a renewal. */
   const answeredAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  /** When the store last got the renewal of the lease of the network by each process. */
+  const heldAt = new Map<string, number>()
+  /** When each process first took the lease of its machine. */
+  const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
   const renewedAt = new Map<string, number>()
   const killed = new Set<string>()
@@ -727,10 +731,10 @@ export function simulate(
           if (effect.mode === 'alone' && effect.before !== 'alone') this.#isAlone()
       }
     }
-    #takeOver({ keys, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
+    #takeOver({ keys, silentMs, states, incidents, outbox }: shippedNodes.Taken): readonly shippedOutbox.StoredRow[] {
       this.states.release(keys)
       this.ledger.takeOver(keys, { states, incidents }, this.now)
-      for (const { silentMs, ...one } of states) this.states.restore([one], this.now, this.now - (silentMs ?? this.now))
+      this.states.restore(states, this.now, this.now - (silentMs ?? this.now))
       for (const [id, { subject: of }] of this.dirty) if (keys.has(of.key)) this.dirty.delete(id)
       const before = this.outbox.takeOver(keys, outbox, this.now)
       for (const { row, state } of states) if (state.incident) this.outbox.watch(row)
@@ -759,7 +763,9 @@ export function simulate(
         if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
           broken('late epochs', `${this.name} has ${name} after it has left`)
         leases.set(name, { process: this.process, node: this.name, epoch: ask.epoch, at: queue.now })
+        if (shard === 'network') heldAt.set(this.process, queue.now)
         if (shard !== 'machine') continue
+        if (!cameAt.has(this.process)) cameAt.set(this.process, queue.now)
         lastRenewal.set(this.name, queue.now)
         if (isOverdue(this.name)) backAt.set(this.name, queue.now)
         renewableMs.set(this.name, 0)
@@ -1123,7 +1129,9 @@ export function simulate(
 
   /** Whether a process works and has long been able to reach the store whenever that was there. */
   const isSteady = (node: SimNode | undefined, process: string): boolean => {
-    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, store.slowUntil, store.lossyUntil, failedOverAt]
+    // Nobody is to have the lease of the network beside a node of a version before.
+    const ofStore = [store.slowUntil, store.lossyUntil, failedOverAt, oldUntil]
+    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, ...ofStore]
     for (const [name, until] of cuts) if (name.startsWith(`${node?.name} `)) turns.push(until)
     return node?.process === process && turns.every((at) => queue.now - at > 15 * second)
   }
@@ -1248,8 +1256,11 @@ export function simulate(
         const isSeen = later && isSteady(later, later.process) && live.get(name) === later
         // Only the store can tell one of them of the other.
         const isDecided = isSeen && queue.now - store.downUntil > 15 * second
-        if (isDecided && isSteady(one, one.process) && one.member.mode(queue.now) !== 'displaced')
-          broken('the later of two processes works', `${one.process} works beside ${later.process}`)
+        // The one that started first may have reached the store last.
+        const came = (process: string): number => cameAt.get(process) ?? 0
+        const [first, last] = isSeen && came(later.process) < came(one.process) ? [later, one] : [one, later]
+        if (isDecided && isSteady(one, one.process) && first.member.mode(queue.now) !== 'displaced')
+          broken('the later of two processes works', `${first.process} works beside ${last?.process}`)
         one.isDead = true
         killed.add(one.process)
         handOver(one.process, 'nobody')
@@ -1366,7 +1377,9 @@ export function simulate(
       if (isBesideOld && member.holdsLease(time)) broken('no lease beside old nodes', `${name} holds it`)
       const lease = leases.get('network')
       const isOwn = lease?.process === process && time - lease.at < holdMs
-      if (member.holdsLease(time) && !isOwn && time > failedOverAt + 20 * second)
+      // Another process of its name takes it at once, which this one notices with its next question.
+      const isTwins = lease?.node === name && time - (heldAt.get(process) ?? 0) < holdMs
+      if (member.holdsLease(time) && !isOwn && !isTwins && time > failedOverAt + 20 * second)
         broken(
           'a lease ends in time',
           `${name} holds the lease of ${lease?.process} ${time - (lease?.at ?? 0)} ms after its renewal`,

@@ -52,6 +52,20 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
       ],
     },
   ]),
+  // Seed 611914: a node without the store did not follow the new name of a monitor.
+  ...['a', 'b', 'c'].map((node): readonly [string, Script] => [
+    `what ${node}, 150 s without the store, told of a monitor that it then renamed goes on with what others told`,
+    {
+      failures: { p1: { from: 755 * second, to: 1_200 * second } },
+      events: [
+        [750 * second, 'cut-off', node, 150 * second],
+        [840 * second, 'renamed', node, 10 * second],
+        ...['a', 'b', 'c']
+          .filter((one) => one !== node)
+          .map((one, at) => [(905 + 5 * at) * second, 'renamed', one, 10 * second] as const),
+      ],
+    },
+  ]),
   // Seed 9094: the second of two failovers within 10 s took an end that a machine had told about itself after the first one.
   [
     'the end of a fault of a machine outlives two failovers within 10 s, the second after its next write',

@@ -96,7 +96,6 @@ export function nodesPart({
 }): NodesPart {
   const now = (): number => performance.now()
   const own = randomUUID()
-  const keyOf = (key: string): string => machineKey(node, key)
   const peers = new NodeQuestions(node, own)
   /** It learns its monitors, and asks for leases, once the server answers. */
   const member = new Membership(
@@ -302,11 +301,10 @@ export function nodesPart({
 
   const elsewhere = async (): Promise<ReadonlyMap<ServerType, readonly MonitorElsewhere[]>> => {
     const byType = new Map<ServerType, MonitorElsewhere[]>()
-    const away = (work?.schedule.monitors() ?? []).filter(
-      ({ key }) => nodeOfKey(key) === undefined && !member.runs(key, now()),
-    )
+    const all = work?.schedule.monitors() ?? []
+    const away = all.filter(({ key }) => nodeOfKey(key) === undefined && !member.runs(key, now()))
     if (away.length === 0) return byType
-    const holder = member.holdsLease(now()) ? undefined : member.holder(now())
+    const holder = holds() ? undefined : member.holder(now())
     const url = member.rows(now()).rows.find((row) => row.node === holder)?.facts?.url
     const confirmed = await work?.states.faultsOfAll()
     for (const { key, types, monitor } of away) {
@@ -331,7 +329,7 @@ export function nodesPart({
     lease: {
       isShared: true,
       node,
-      keyOf,
+      keyOf: (key) => machineKey(node, key),
       reports: [reports],
       runs: (key) => member.runs(key, now()),
       has: (key) => member.watches(key),
@@ -381,12 +379,7 @@ export function nodesPart({
       timer ??= setInterval(tick, tickMs)
     },
     metrics: async () =>
-      familiesOfNode({
-        node,
-        isCoordinated: mode() === 'member',
-        holds: holds(),
-        rows: member.rows(now()).rows,
-      }),
+      familiesOfNode(node, member.rows(now()).rows, { isCoordinated: mode() === 'member', holds: holds() }),
     cancel: () => clearInterval(timer),
     close: async () => {
       if (!isOpen) return
@@ -426,17 +419,11 @@ function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSet
 }
 
 /** The families of /metrics about a node and the others. */
-export function familiesOfNode({
-  node,
-  isCoordinated,
-  holds,
-  rows,
-}: {
-  readonly node: string
-  readonly isCoordinated: boolean
-  readonly holds: boolean
-  readonly rows: readonly NodeRow[]
-}): readonly Family[] {
+export function familiesOfNode(
+  node: string,
+  rows: readonly NodeRow[],
+  { isCoordinated, holds }: { readonly isCoordinated: boolean; readonly holds: boolean },
+): readonly Family[] {
   return [
     {
       name: 'svc_node_coordinated',

@@ -44,6 +44,8 @@ export function outdatedNodePart({
   let statement = ''
   let looking: Promise<void> = Promise.resolve()
 
+  const isAlone = (): boolean => sendsAlone(others, now())
+
   const look = async (): Promise<void> => {
     const answer = await Promise.race([
       rows.list().catch(() => undefined),
@@ -57,15 +59,9 @@ export function outdatedNodePart({
   }
 
   const say = (live: readonly NodeRow[]): void => {
-    const names = live
-      .map(({ node: name, facts }) => `${name} (svc ${facts?.version ?? 'of an unknown version'})`)
-      .join(', ')
-    const what =
-      names !== ''
-        ? `sends no messages: that is up to ${names}`
-        : sendsAlone(others, now())
-          ? 'sends messages by itself from now on: no other node is live'
-          : statement
+    const names = live.map(({ node: name, facts }) => `${name} (svc ${facts?.version ?? 'of an unknown version'})`)
+    const alone = isAlone() ? 'sends messages by itself from now on: no other node is live' : statement
+    const what = names.length > 0 ? `sends no messages: that is up to ${names.join(', ')}` : alone
     if (what !== statement) log({ level: 'warn', msg: `node ${node} ${what}` })
     statement = what
   }
@@ -77,7 +73,6 @@ export function outdatedNodePart({
     }
   }
 
-  const isAlone = (): boolean => sendsAlone(others, now())
   return {
     ...soleNodePart,
     lease: {
@@ -99,13 +94,7 @@ export function outdatedNodePart({
       // It ends when it is cancelled.
       looking = lookAgain().catch(() => {})
     },
-    metrics: async () =>
-      familiesOfNode({
-        node,
-        isCoordinated: false,
-        holds: false,
-        rows: latest,
-      }),
+    metrics: async () => familiesOfNode(node, latest, { isCoordinated: false, holds: false }),
     cancel: () => stop.abort(),
     close: async () => {
       stop.abort()

@@ -142,7 +142,7 @@ export class NotifyDriver {
   }
 
   /** Replaces what it has of these monitors by what is stored. Returns what it had. */
-  takeOver({ keys, outbox, states }: Taken): readonly StoredRow[] {
+  takeOver({ keys, outbox, states }: Pick<Taken, 'keys' | 'outbox' | 'states'>): readonly StoredRow[] {
     for (const [id, { subject }] of this.#dirty) if (keys.has(subject.key)) this.#dirty.delete(id)
     const before = this.#outbox.takeOver(keys, outbox, this.#options.now())
     // Also an incident that no receiver knows.

@@ -93,7 +93,7 @@ export type StatesPart = Part & {
   /** Asks for a run of a monitor. */
   readonly look: (key: string, depth: ExecutionMode) => void
   /** Replaces what it has of monitors by what is stored. Their runs begin when they are watched. */
-  readonly takeOver: (taken: Pick<Taken, 'keys' | 'states' | 'incidents'>) => void
+  readonly takeOver: (taken: Pick<Taken, 'keys' | 'silentMs' | 'states' | 'incidents'>) => void
   /** The store has lost what it had acknowledged, and has this instead. */
   readonly again: (taken: Pick<Taken, 'states' | 'incidents'>) => void
   /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
@@ -219,11 +219,11 @@ export function statesPart(
     isIsolated: () => states?.isIsolated,
     views: () => (states && clock ? [...states.views(clock.now())] : []),
     monitors: () => monitors,
-    takeOver: ({ keys, states: stored, incidents }) => {
+    takeOver: ({ keys, silentMs, states: stored, incidents }) => {
       const now = time.now()
       states?.release(keys)
       keeper.ledger.takeOver(keys, { states: stored, incidents }, now)
-      for (const { silentMs, ...one } of stored) states?.restore([one], now, now - (silentMs ?? now))
+      states?.restore(stored, now, now - (silentMs ?? now))
     },
     again: (stored) => keeper.ledger.again(stored, time.now()),
     say: (key, verdicts) => {

@@ -13,7 +13,7 @@ export { machineKey, nameWithNode, nodeOfKey, plainKey, presentKeys } from './na
 export { type NodeLease, soleNode } from './node-lease.ts'
 export { afterLook, type OtherNodes, sendsAlone, unknownNodes } from './outdated.ts'
 export { overviewOf, type ViewedNode } from './overview.ts'
-export { aloneMs, answerTimeoutMs, beatMs, outMs, reportedOutMs, standstillMs } from './policy.ts'
+export { aloneMs, answerTimeoutMs, outMs, reportedOutMs } from './policy.ts'
 export { nodesKey, nodeVerdicts } from './report.ts'
 export type { AddressedNode } from './speakers.ts'
 export * from './types.ts'

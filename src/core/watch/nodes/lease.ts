@@ -82,10 +82,11 @@ export function askOf(
   const { hold, view, process, last, highest } = lease
   if (hold && holds(lease, now)) return { type: isCandidate ? 'renew' : 'leave', epoch: hold.epoch }
   if (!view || !isCandidate) return { type: 'read' }
-  const { row, since } = view
+  const { row, at, since } = view
   // One of a store that went back in time to before this process took it is its own too.
   const isOwn = row !== undefined && (row.process === process ? !row.hasLeft : row.epoch < last)
-  const isFree = row === undefined || row.hasLeft ? now - since >= extraMs : now - since >= takeMs + extraMs
+  const waitMs = row === undefined || row.hasLeft ? extraMs : takeMs + extraMs
+  const isFree = now - since >= waitMs && now - at < gapMs
   if (!isOwn && !isFree && !claims) return { type: 'read' }
   return { type: 'take', expected: row, epoch: Math.max(highest, row?.epoch ?? 0) + 1 }
 }

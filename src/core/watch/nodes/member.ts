@@ -9,7 +9,6 @@ import {
   isTakenAway,
   type Lease,
   type LeaseAsk,
-  type LeaseRow,
   lapsed,
   newLease,
   unanswered,
@@ -35,6 +34,7 @@ import {
   type BeatRequest,
   type Fence,
   type Fenced,
+  handOverWrites,
   leaseConfig,
   type NodeFacts,
   type NodeRow,
@@ -100,7 +100,7 @@ type Part = {
   reading: { readonly id: number; readonly epoch: number; readonly at: number } | undefined
   /** For how long the holder before was silent. */
   silentMs: number | undefined
-  /** The number of the last write that was acknowledged, and of the last one that was tried. */
+  /** The highest number of writes that the store is known to have had, and the number of the last one that was tried. */
   acknowledged: number
   attempts: number
 }
@@ -156,7 +156,8 @@ export class Membership {
   #news: readonly StoredRow[] = []
   /** Those that the store got a short while ago: a failover may lose them. */
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
-  #isHandingOver = false
+  /** The least number of writes after the hand-over in progress. */
+  #handingOver: number | undefined
   /** Whether what memory has is no longer in the store. */
   #isLost = false
   /** Whether a write is in progress. */
@@ -293,8 +294,11 @@ export class Membership {
 
   handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      this.#isHandingOver = false
+      const writes = this.#handingOver ?? 0
+      this.#handingOver = undefined
       if (!isStored) return
+      const { network } = this.#parts
+      network.acknowledged = Math.max(network.acknowledged, writes)
       this.#news = this.#news.filter((one) => !rows.includes(one))
       const before = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs)
       this.#handedOver = [...before, ...rows.map((row) => ({ row, at: now }))]
@@ -374,14 +378,14 @@ export class Membership {
   otherNode(key: string, now: number): OtherNode | undefined {
     const isAble = this.#isolatedSince === undefined && this.#isCoordinated('network', now)
     if (!isAble || nodeOfKey(key) !== undefined || key === nodesKey) return undefined
-    const names = this.#others(({ isIsolated }) => !isIsolated).map(({ node }) => node)
+    const names = this.#others().map(({ node }) => node)
     const other = names.find((name) => name > this.#node) ?? names[0]
     return other === undefined ? undefined : { own: this.#node, other, mayAsk: this.#crossChecks.mayAsk(now) }
   }
 
-  /** The live nodes with the same monitors, by name. */
-  #others(is: (row: NodeRow) => boolean): readonly NodeRow[] {
-    const all = this.#rows.filter((row) => row.isLive && row.node !== this.#node && is(row))
+  /** The live nodes with the same monitors and a network, by name. */
+  #others(): readonly NodeRow[] {
+    const all = this.#rows.filter(({ node, isLive, isIsolated }) => node !== this.#node && isLive && !isIsolated)
     const same = all.filter(({ facts }) => facts?.digest === this.#settings.digest)
     return same.toSorted((one, other) => (one.node < other.node ? -1 : 1))
   }
@@ -432,10 +436,11 @@ export class Membership {
 
   /** Whether others take care of what is known of a key that this node does not watch, or may still do so. */
   isElsewhere(key: string): boolean {
-    if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !this.#parts.machine.isKnown
-    if (!this.#parts.network.isKnown) return true
+    const byItself = isByItself(this.#mode)
+    if (nodeOfKey(key) !== undefined) return nodeOfKey(key) !== this.#node || !(byItself || this.#parts.machine.isKnown)
+    if (!byItself && !this.#parts.network.isKnown) return true
     // A former name is its own as well.
-    return !this.#settings.network.has(key) && (isByItself(this.#mode) || !this.#isSettled(this.#seenAt))
+    return !this.#settings.network.has(key) && (byItself || !this.#isSettled(this.#seenAt))
   }
 
   /** To be asked right before a message leaves. */
@@ -564,8 +569,8 @@ export class Membership {
     // Nodes of versions before share the monitors among themselves.
     if (this.#rows.some(({ isLive, config }) => isLive && config !== leaseConfig)) return false
     // What it has told without the store comes first.
-    if (this.#news.length > 0 || this.#isHandingOver) return holds(this.#parts.network.lease, now)
-    const isAlone = this.#others(({ isIsolated }) => !isIsolated).length === 0
+    if (this.#news.length > 0 || this.#handingOver !== undefined) return holds(this.#parts.network.lease, now)
+    const isAlone = this.#others().length === 0
     const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
     return isAlone || this.#isolatedSince === undefined || isBrief
   }
@@ -604,13 +609,16 @@ export class Membership {
     part.lease = answered(before, ask, answer, { sentAt, now })
     const { hold } = part.lease
     const writes = answer.row?.writes ?? 0
-    if (wentBack(before.view?.row, answer.row)) this.#handOverAgain(now)
+    // The number of writes never falls, unless the store has gone back in time.
+    const isBack = writes < acknowledged[shard] || (before.view?.row !== undefined && answer.row === undefined)
+    if (isBack) this.#handOverAgain(now)
     if (isOthers(part.lease) && part.isKnown) {
       part.isKnown = false
       // The next holder has begun without writes of this one that the store had acknowledged.
       if (shard === 'network' && (answer.row?.base ?? 0) < part.acknowledged) this.#isLost = true
       this.#release(shard === 'network' ? this.#networkKeys() : [])
     }
+    if (!part.isKnown) part.acknowledged = isBack ? writes : Math.max(part.acknowledged, writes)
     if (hold === undefined) return
     if (hold.epoch !== before.hold?.epoch) {
       const isFirst = before.view?.row?.process !== this.#process
@@ -619,8 +627,7 @@ export class Membership {
       // One in an epoch that is over is refused, whenever the store gets it.
       if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
     } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
-    // The store has gone back in time to before a write that it had acknowledged.
-    else if (writes < acknowledged[shard]) part.lease = unsure(part.lease)
+    else if (isBack) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
@@ -636,13 +643,14 @@ export class Membership {
 
   #handOverIfNeeded(now: number): void {
     const isMember = this.mode(now) === 'member' && !isOthers(this.#parts.machine.lease)
-    if (this.#news.length === 0 || this.#isHandingOver || !isMember || this.#hasLeft) return
-    this.#isHandingOver = true
+    if (this.#news.length === 0 || this.#handingOver !== undefined || !isMember || this.#hasLeft) return
+    const { lease, acknowledged } = this.#parts.network
+    this.#handingOver = lease.view?.row ? acknowledged + handOverWrites : 0
     this.#effects.push({ type: 'hand over', rows: this.#news })
   }
 
   #readIfNeeded(now: number): void {
-    if (this.#news.length > 0 || this.#isHandingOver) return
+    if (this.#news.length > 0 || this.#handingOver !== undefined) return
     for (const shard of shards) {
       const part = this.#parts[shard]
       const { mustRead, reading, lease } = part
@@ -718,10 +726,6 @@ const newPart = (process: string): Part => ({
   attempts: 0,
 })
 
-/** Whether the store has gone back in time: the number of writes never falls. */
-const wentBack = (before: LeaseRow | undefined, row: LeaseRow | undefined): boolean =>
-  before !== undefined && (row === undefined || row.writes < before.writes)
-
 /** Until when a failover may lose what was handed over. Milliseconds. */
 const handOverAgainMs = 60_000
 /** How many renewals may be on their way besides another one. */
@@ -747,7 +751,8 @@ const inDoubt = (taken: Taken): Taken => ({
 const nothing: Stored = { ageMs: undefined, states: [], incidents: [], outbox: [] }
 const takenOf = ({ states, incidents, outbox }: Stored, keys: ReadonlySet<string>, silentMs?: number): Taken => ({
   keys,
-  states: states.filter(({ row }) => keys.has(row.key)).map((one) => ({ ...one, silentMs })),
+  silentMs,
+  states: states.filter(({ row }) => keys.has(row.key)),
   incidents: incidents.filter(({ key }) => keys.has(key)),
   outbox: outbox.filter(({ subject }) => keys.has(subject.key)),
 })

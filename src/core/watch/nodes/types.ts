@@ -90,10 +90,10 @@ export type Stored = {
   readonly outbox: readonly StoredRow[]
 }
 /** The stored data of the monitors that a node takes; none of those that it gives up. */
-export type Taken = Omit<Stored, 'states' | 'ageMs'> & {
+export type Taken = Omit<Stored, 'ageMs'> & {
   readonly keys: ReadonlySet<string>
-  /** `silentMs`: for how long the holder before had not renewed its lease. Undefined: nobody knows. */
-  readonly states: readonly (StoredState & { readonly silentMs: number | undefined })[]
+  /** For how long the holder before had not renewed its lease. Undefined: nobody knows. */
+  readonly silentMs: number | undefined
 }
 
 /** Nodes and what they store. Every method may throw the faults of a store. */

@@ -246,6 +246,8 @@ export function joinedRow(row: OutboxRow, former: OutboxRow, incident: Pick<Inci
     ...(isTold || !aboutIn(own) ? former : own),
     ends: [...own.ends, ...former.ends].slice(-mostEnds),
     ...othersOf([...(former.others ?? []), ...(own.others ?? [])]),
+    // While it stands, nobody must believe after the end of another one that it is over.
+    ...(own.isInDoubt || former.isInDoubt ? { isInDoubt: true } : {}),
   }
 }
 
