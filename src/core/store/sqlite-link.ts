@@ -1,10 +1,10 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
-import { Fault, StoreError } from '../base/errors.ts'
+import { Fault, StoreError, StoreOutage } from '../base/errors.ts'
 import { sqlite } from '../base/lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
-import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
+import { closed, gone, maxWaitMs, type StoreLink, taken, WaitBudget } from './link.ts'
 import { openStore, primaryCode, resultCode, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
 import { applicationId, migrations } from './schema.ts'
@@ -104,6 +104,8 @@ export function linkSqlite(
   })
   return over(newBudget)
 }
+
+const unavailable = (why: string, cause?: unknown): StoreOutage => new StoreOutage(why, { cause, isFile: true })
 
 const parts = {
   createAdapter: () => new SqliteAdapter(),
