@@ -43,6 +43,10 @@ export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 /** Loads the module of the seals, which only a server and the commands of the audit need. */
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
+export const loadClaims = async () => {
+  const [{ claimStore }, claims] = await Promise.all([import('./serve-lock.ts'), import('./upkeep/claims.ts')])
+  return { claimStore, ...claims }
+}
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
 export const loadHold = async () => (await import('./hold.ts')).holdStore
 export const ownSchemaCheck = () => schemaCheck(migrations)
@@ -61,6 +65,7 @@ export { nonceLivesMs, prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'
+export type { StoreUser } from './serve-lock.ts'
 export type { ServiceStore } from './service-store.ts'
 export { nameKey } from './tables.ts'
 export type { Restored } from './upkeep/restore.ts'

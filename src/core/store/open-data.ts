@@ -3,7 +3,7 @@ import { Fault } from '../base/errors.ts'
 import { lazy } from '../base/lazy.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
-import { openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
+import { isBusy, openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
 import { storeKind } from './path.ts'
 
 export type DataOptions = {
@@ -75,7 +75,7 @@ async function linkStore({
   } catch (error) {
     throw openingFault(store, error)
   }
-  const { backOffMs, isBusy, linkSqlite } = await import('./sqlite-link.ts')
+  const { backOffMs, linkSqlite } = await import('./sqlite-link.ts')
   const deadline = performance.now() + (patienceMs ?? 0)
   for (let attempt = 0; ; attempt++) {
     try {

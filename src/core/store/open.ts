@@ -72,6 +72,9 @@ export const primaryCode = (error: unknown): number | undefined => {
   return code === undefined ? undefined : code & 0xff
 }
 
+/** Whether another process holds a lock of the store. */
+export const isBusy = (error: unknown): boolean => [5, 6].includes(primaryCode(error) ?? 0)
+
 /** Translates an error from opening a store. A Fault stays as it is, unless a file system in trouble is its cause. */
 export function openingFault(path: string, error: unknown): Fault {
   if (error instanceof FileStoreOutage) return error

@@ -106,7 +106,7 @@ export function storeFiles(path: string): StoreFiles {
   return { database: identityOf(path), log: identityOf(log), index: identityOf(index) }
 }
 
-function identityOf(path: string): FileIdentity {
+export function identityOf(path: string): FileIdentity {
   // With bigint, because an inode may be larger than 2^53.
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
   return stat && `${stat.dev}:${stat.ino}`

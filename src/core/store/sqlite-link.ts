@@ -5,7 +5,7 @@ import { Fault, StoreError, StoreOutage } from '../base/errors.ts'
 import { sqlite } from '../base/lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, WaitBudget } from './link.ts'
-import { openStore, primaryCode, resultCode, type StoreOptions } from './open.ts'
+import { isBusy, openStore, resultCode, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
 import { applicationId, migrations } from './schema.ts'
 import type { Db } from './tables.ts'
@@ -176,9 +176,6 @@ const maxBackOffMs = 250
  * try all the time keep the processors from the one that has the lock.
  */
 export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(maxBackOffMs, 10 * 2 ** attempt)
-
-/** Whether another process holds a lock of the store. */
-export const isBusy = (error: unknown): boolean => [5, 6].includes(primaryCode(error) ?? 0)
 
 /** Extended result codes, then primary ones. No path appears, because these faults go over HTTP (S6). */
 const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
