@@ -63,7 +63,7 @@ export const loadBackup = async () => (await import('./upkeep/backup.ts')).backU
 export const loadRestore = async () => (await import('./upkeep/restore.ts')).restore
 export { nonceLivesMs, prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
-export { shownStore, storeKind, storePathFor } from './path.ts'
+export { hasUnit, shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'
 export type { StoreUser } from './serve-lock.ts'
 export type { ServiceStore } from './service-store.ts'
