@@ -3,8 +3,9 @@ import { Fault } from '../base/errors.ts'
 import { lazy } from '../base/lazy.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
-import { isBusy, openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
+import { openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
 import { storeKind } from './path.ts'
+import { isBusy } from './sqlite-codes.ts'
 
 export type DataOptions = {
   /** The absolute path of a file, or a postgres:// URL. */

@@ -5,8 +5,8 @@ import { sqlite } from '../base/lazy.ts'
 import { accountNamed, makeFolder } from '../base/own-files.ts'
 import { isRunning } from '../base/running-process.ts'
 import { readMarker } from '../base/system/serve-marker.ts'
-import { isBusy } from './open.ts'
 import { identityOf, obstacleAt, reason, refuseUnsafe, statOf } from './path.ts'
+import { isBusy } from './sqlite-codes.ts'
 
 /** The `svc serve` that uses a store, as far as that is known. */
 export type StoreUser = {

@@ -5,9 +5,10 @@ import { Fault, StoreError, StoreOutage } from '../base/errors.ts'
 import { sqlite } from '../base/lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, WaitBudget } from './link.ts'
-import { isBusy, openStore, resultCode, type StoreOptions } from './open.ts'
+import { openStore, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
 import { applicationId, migrations } from './schema.ts'
+import { isBusy, resultCode } from './sqlite-codes.ts'
 import type { Db } from './tables.ts'
 
 /**
