@@ -228,7 +228,9 @@ async function answer(
   const restartSettings = await loadRestartSettings()
   const embedded = request.store === undefined || isUrl(request.store) ? undefined : request.store
   using sole =
-    embedded === undefined ? undefined : await claim(embedded, request, { options, tls, log, signal, hangup })
+    embedded === undefined
+      ? undefined
+      : await claim(embedded, request, { options, tls, log, signal, hangup, used: usedStores(env) })
   if (embedded !== undefined && sole === undefined) return
   const { service, runtime, reload } = await openCore({
     rehearses: rehearsal !== undefined,
@@ -353,10 +355,16 @@ const claim = async (
   {
     hangup,
     signal,
+    used,
     ...server
-  }: Pick<StartOptions, 'options' | 'tls' | 'log'> & { readonly hangup: Hangup; readonly signal: AbortSignal },
+  }: Pick<StartOptions, 'options' | 'tls' | 'log'> & {
+    readonly hangup: Hangup
+    readonly signal: AbortSignal
+    readonly used: OpenOptions['usedStores']
+  },
 ) =>
   await soleServer(store, {
+    used,
     isOnTerminal: hangup.ends,
     signal,
     log: server.log,

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/base/errors.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
-import { loadClaims, type StoreUser } from '../../core/store/index.ts'
+import { loadClaims, type StoreUser, type UsedStores } from '../../core/store/index.ts'
 
 export type SoleServer = {
   /** Begins to try again where the store could not be locked. */
@@ -21,11 +21,14 @@ type StandIn = Partial<Pick<RunningServer, 'port'>> & Pick<RunningServer, 'stop'
 export async function soleServer(
   store: string,
   {
+    used,
     isOnTerminal,
     signal,
     log,
     standIn,
   }: {
+    /** The stores that are not made again. */
+    readonly used: UsedStores | undefined
     readonly isOnTerminal: boolean
     readonly signal: AbortSignal
     readonly log: Log
@@ -33,18 +36,18 @@ export async function soleServer(
     readonly standIn: (reason: string) => Promise<StandIn>
   },
 ): Promise<(SoleServer & { readonly standIn: StandIn | undefined }) | undefined> {
-  const { claimStore, nextClaim } = await loadClaims()
+  const { claim, nextClaim } = await loadClaims()
   let before: Parameters<typeof nextClaim>[0]
   let inPlace: StandIn | undefined
   try {
     while (!signal.aborted) {
-      const step = nextClaim(before, claimStore(store), performance.now(), isOnTerminal)
+      const step = nextClaim(before, await claim(store, used), performance.now(), isOnTerminal)
       if (step.do === 'end') throw inUse(store, step.by)
       if (step.do === 'use the store') {
         const { unlocked, release = () => {} } = step
         if (before) log({ level: 'info', msg: `the store ${store} is free: this server uses it from now on` })
         const locked = { watch: () => {}, [Symbol.dispose]: release }
-        return { ...(unlocked === undefined ? locked : later(store, unlocked, log)), standIn: inPlace }
+        return { ...(unlocked === undefined ? locked : later(store, used, unlocked, log)), standIn: inPlace }
       }
       const { wait, ms, by, says } = step
       const reason = `${whoUses(by)} uses the store`
@@ -77,22 +80,22 @@ function notListening(error: unknown, log: Log): StandIn {
  * Tries again to lock a store that is used without its lock. Nothing takes a store away from a server that uses it: if
  * another one has locked it meanwhile, the log says so once.
  */
-function later(store: string, why: string, log: Log): SoleServer {
+function later(store: string, used: UsedStores | undefined, why: string, log: Log): SoleServer {
   const ended = new AbortController()
   const { signal } = ended
   let release = (): void => {}
   const tryAgain = async (): Promise<void> => {
-    const { claimStore, lookLongMs } = await loadClaims()
+    const { claim, lookLongMs } = await loadClaims()
     for (let isTold = false; ; ) {
       await pause(lookLongMs, undefined, { signal, ref: false })
-      const claim = claimStore(store)
-      if (claim.is === 'held') {
-        release = claim.release
+      const claimed = await claim(store, used)
+      if (claimed.is === 'held') {
+        release = claimed.release
         return
       }
-      if (claim.is === 'impossible' || isTold) continue
+      if (claimed.is === 'impossible' || isTold) continue
       isTold = true
-      const msg = `${whoUses(claim.by)} uses the store ${store} too: every fault is told twice; stop one of them`
+      const msg = `${whoUses(claimed.by)} uses the store ${store} too: every fault is told twice; stop one of them`
       log({ level: 'warn', msg })
     }
   }

@@ -1,7 +1,10 @@
 /** The store: its place, how to open it, and its queries. */
 
+import { FileStoreOutage } from '../base/errors.ts'
+import { refuseGone, type UsedStores } from './open.ts'
 import { schemaCheck } from './own-schema.ts'
 import { migrations } from './schema.ts'
+import type { Claim } from './serve-lock.ts'
 
 export type {
   Actor,
@@ -45,7 +48,17 @@ export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadClaims = async () => {
   const [{ claimStore }, claims] = await Promise.all([import('./serve-lock.ts'), import('./upkeep/claims.ts')])
-  return { claimStore, ...claims }
+  /** Makes nothing in place of a store that is gone: its disk may be mounted there later. */
+  const claim = async (store: string, used: UsedStores | undefined): Promise<Claim> => {
+    try {
+      await refuseGone(store, used)
+    } catch (error) {
+      if (!(error instanceof FileStoreOutage)) throw error
+      return { is: 'impossible', why: error.why }
+    }
+    return claimStore(store)
+  }
+  return { claim, ...claims }
 }
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
 export const loadHold = async () => (await import('./hold.ts')).holdStore
