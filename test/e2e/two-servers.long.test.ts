@@ -22,9 +22,9 @@ const marked = (store: string): unknown =>
 test.concurrent('W30 a second svc serve as a service waits and is not ready, receivers are told each fault once, and it watches as soon as the first one was killed', {
   timeout: 240_000,
 }, async (context) => {
-  let told = 0
+  let messages = 0
   await using hook = await httpPeer((request, response) => {
-    told += request.url === '/chat' ? 1 : 0
+    messages += request.url === '/chat' ? 1 : 0
     request.resume()
     response.writeHead(204).end()
   })
@@ -46,8 +46,8 @@ types: {App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, p
     ),
   )
   expect(second.log()).toContain('this server is not ready and watches nothing until that one has ended')
-  await until(() => told > 0)
-  expect([marked(store), told]).toEqual([first.pid, 1])
+  await until(() => messages > 0)
+  expect([marked(store), messages]).toEqual([first.pid, 1])
   // A server that is frozen may go on at any time, and would tell everything again.
   first.signal('SIGSTOP')
   // Longer than the pause between two attempts.
@@ -59,7 +59,7 @@ types: {App: {host: false, monitors: [{kind: tcp, name: shop, host: 127.0.0.1, p
   await until(() => marked(store) === second.pid)
   // The incident goes on from the store, and nobody is told again.
   await until(async () => (await ask(`${second.url}/metrics`)).body.includes('svc_incident_info{'))
-  expect(told).toBe(1)
+  expect(messages).toBe(1)
   expect(await second.stop()).toBe(0)
 })
 

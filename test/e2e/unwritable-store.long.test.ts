@@ -14,7 +14,7 @@ import { until } from '../support/suite/until.ts'
 const ready = async (node: ServeNode): Promise<number> => (await ask(`${node.url}/readyz`)).status
 // The tests of this file run at the same time: nearly all of what they take is waiting.
 
-/** What it finds does not matter: each result is written. */
+/** Each result is written, whatever it is. */
 const watching = `serve: {every: 10s}
 types:
   App:
@@ -92,8 +92,10 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
     const add = `SVC_STORE=${store} ${process.execPath} ${entry} users add Bob --role Admin --no-password 2>&1`
     // The log of the store has room for the first few.
     const refused = await until(async () => {
-      const said = await mounts.shell(`set +e; ${add.replace('Bob', `Bob-${String(performance.now())}`)}; echo code $?`)
-      return said.endsWith('code 0\n') ? false : said
+      const output = await mounts.shell(
+        `set +e; ${add.replace('Bob', `Bob-${String(performance.now())}`)}; echo code $?`,
+      )
+      return output.endsWith('code 0\n') ? false : output
     })
     expect(refused).toMatch(/^Error: The store [^\n]*cannot be written: the disk is full\n[\s\S]*code 12\n$/)
     await mounts.shell(`rm ${folder}/filler`)

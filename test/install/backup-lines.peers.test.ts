@@ -118,8 +118,8 @@ peerSuite(missing, 'the lines of docs/serve.md about backups, and the Debian pac
 
       // The lines of an earlier version of the guide, and root.
       const other = `svc.service keeps its store at ${store}`
-      const said = await cron(cronLine.replace('svc backup', 'SVC_HOME=/var/lib/svc svc backup'))
-      expect(said.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(`${other}.*exit 12 $`))
+      const output = await cron(cronLine.replace('svc backup', 'SVC_HOME=/var/lib/svc svc backup'))
+      expect(output.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(`${other}.*exit 12 $`))
       const file = '/var/backups/svc/$(LC_ALL=C date +%a).db'
       for (const command of [`sudo -u svc SVC_HOME=/var/lib/svc svc restore ${file}`, `svc restore ${file}`]) {
         const refused = (await inRoot(command)).replaceAll(/\s+/g, ' ')

@@ -26,8 +26,8 @@ async function holderOf(store: string) {
     await ended
   }
   onTestFinished(end)
-  const [said] = await once(child.stdout, 'data')
-  expect(String(said)).toBe('held\n')
+  const [line] = await once(child.stdout, 'data')
+  expect(String(line)).toBe('held\n')
   return { child, end }
 }
 
@@ -40,8 +40,8 @@ describe('W30 the lock of svc serve beside an embedded store', () => {
   test('W30 one process has it, also while it is frozen, and the kernel frees it with its holder', async () => {
     const store = storeIn(temporaryFolder())
     const { child, end } = await holderOf(store)
-    const known = process.platform === 'linux' ? { pid: child.pid } : {}
-    expect(claimStore(store)).toMatchObject({ is: 'taken', by: { account: expect.any(String), ...known } })
+    const holder = process.platform === 'linux' ? { pid: child.pid } : {}
+    expect(claimStore(store)).toMatchObject({ is: 'taken', by: { account: expect.any(String), ...holder } })
     child.kill('SIGSTOP')
     expect(what(claimStore(store))).toBe('taken')
     await end()

@@ -40,7 +40,7 @@ export const lockPath = (store: string): string => `${store}.serve.lock`
  * The locks of this process. Closing any other descriptor of such a file would release its lock (POSIX locks belong to a
  * process), and so would the end of the connection.
  */
-const held = new Map<string, DatabaseSync>()
+const ownLocks = new Map<string, DatabaseSync>()
 
 /**
  * Tries to become the only `svc serve` of an embedded store. The lock is a transaction of SQLite on an empty database: every
@@ -49,7 +49,7 @@ const held = new Map<string, DatabaseSync>()
  */
 export function claimStore(store: string): Claim {
   const path = lockPath(store)
-  if (held.has(path)) return { is: 'taken', by: { pid: process.pid } }
+  if (ownLocks.has(path)) return { is: 'taken', by: { pid: process.pid } }
   try {
     // A store that others could read is refused when it is opened, and gets no file of this account here.
     refuseUnsafe(store)
@@ -65,14 +65,14 @@ export function claimStore(store: string): Claim {
       database.close()
       throw error
     }
-    held.set(path, database)
+    ownLocks.set(path, database)
   } catch (error) {
     if (isBusy(error)) return { is: 'taken', by: userOf(store) }
     return { is: 'impossible', why: `cannot be locked: ${obstacleAt(store) ?? reason(error)}` }
   }
   const release = (): void => {
-    held.get(path)?.close()
-    held.delete(path)
+    ownLocks.get(path)?.close()
+    ownLocks.delete(path)
   }
   if (!isUsedWithout(store)) return { is: 'held', release }
   release()
@@ -81,7 +81,7 @@ export function claimStore(store: string): Claim {
 
 /** The identity of the lock's file, for the marker of the server that holds it. */
 export const lockIdentity = (store: string): string | undefined =>
-  held.has(lockPath(store)) ? identityOf(lockPath(store)) : undefined
+  ownLocks.has(lockPath(store)) ? identityOf(lockPath(store)) : undefined
 
 /**
  * Whether a server uses the store that does not hold this lock: one of an earlier version, or one whose file was removed. The
@@ -94,7 +94,7 @@ function isUsedWithout(store: string): boolean {
   return marker.files?.lock !== identityOf(lockPath(store)) && isRunning(marker)
 }
 
-/** What its marker says, or before there is one, the kernel. */
+/** The server that has the store, by its marker, or before there is one, by the kernel. */
 function userOf(store: string): StoreUser {
   const marker = readMarker(store)
   const owner = statOf(lockPath(store))?.uid

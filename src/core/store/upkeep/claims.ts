@@ -35,7 +35,7 @@ export const lookLongMs = 5_000
 export const sayAgainMs = 60_000
 
 /**
- * What a server does after an attempt to claim its store. Somebody at a terminal learns that another one has it, and
+ * The step of a server after an attempt to claim its store. Somebody at a terminal learns that another one has it, and
  * decides; a service goes on trying, because its manager does not start it again after exit code 12.
  */
 export function nextClaim(before: ClaimWait | undefined, claim: Claim, at: number, isOnTerminal: boolean): ClaimStep {
