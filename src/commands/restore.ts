@@ -21,6 +21,9 @@ unless you use --keep. Roles and permissions are those of the backup; svc lists 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Restore)
     const file = resolve(required(args.file, 'FILE'))
+    const { refuseOtherStore } = await import('../cli/session/service-store.ts')
+    const note = await refuseOtherStore(flags, this.io.env, this.argv)
+    if (note !== undefined) this.say(note)
     const { path: store, label, loadRestore } = await this.storeFile(flags)
     const { caller, correlationId } = localCall(signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'

@@ -43,7 +43,9 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: docker build -f deploy/container/Containerfile -t svc .': 'needs a container engine',
   'docs/install.md: docker run -d --name svc --read-only --tmpfs /tmp --cap-drop ALL -p 8790:8790 -v svc:/var/lib/svc \\':
     'needs a container engine',
-  'docs/serve.md: sudo systemctl stop svc': 'needs systemd as the first process of the machine',
+  'docs/serve.md: sudo install -d -m 700 -o svc -g svc /var/backups/svc':
+    'needs the account of the service; test/install/backup-lines.peers.test.ts runs it',
+  'docs/serve.md: sudo systemctl stop svc': 'needs the service; test/install/backup-lines.peers.test.ts runs it',
   'docs/metrics.md: curl --unix-socket /run/svc/svc.sock http://localhost/metrics': 'needs the socket of the service',
   'docs/serve.md: curl --unix-socket /run/svc/svc.sock http://localhost/metrics': 'needs the socket of the service',
   'docs/serve.md: pg_dump --format=custom --file=svc.dump --host=db.example.com --username=svc --dbname=svc':

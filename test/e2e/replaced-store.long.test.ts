@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
@@ -92,14 +92,3 @@ test('W10 the marker of a server that was killed keeps nobody from using the sto
   for (const end of ['-wal', '-shm']) rmSync(`${store}${end}`, { force: true })
   expect((await addUser('Ben')).code).toBe(0)
 }, 60_000)
-
-test('W10 a second server on the store leaves the marker of the first one, and takes it over when the first one has ended', async () => {
-  const marked = (): unknown => (JSON.parse(readFileSync(`${store}.serve.json`, 'utf8')) as { pid: unknown }).pid
-  await using second = await startNode({ store })
-  expect(marked()).toBe(node.pid)
-  await node.stop()
-  await until(() => existsSync(`${store}.serve.json`) && marked() === second.pid, 20_000)
-  await using third = await startNode({ store })
-  expect(await third.stop()).toBe(0)
-  expect(marked()).toBe(second.pid)
-}, 90_000)

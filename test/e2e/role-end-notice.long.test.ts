@@ -49,6 +49,7 @@ notify:
   const first = await startNode({ store, yaml: yaml(hook.origin) })
   onTestFinished(() => first[Symbol.asyncDispose]())
   await until(() => bodies.length > 0, waitMs)
+  await first.stop()
   const second = await startNode({ store, yaml: yaml(hook.origin) })
   onTestFinished(() => second[Symbol.asyncDispose]())
   // Longer than the pause between two looks.

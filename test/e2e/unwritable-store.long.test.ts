@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from '../support/faults/mount-namespace.ts'
 import { ask, figure, type ServeNode, signIn, startNode } from '../support/program/serve-node.ts'
+import { entry } from '../support/program/svc.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { suiteWith } from '../support/suite/peer.ts'
@@ -13,6 +14,12 @@ import { until } from '../support/suite/until.ts'
 const ready = async (node: ServeNode): Promise<number> => (await ask(`${node.url}/readyz`)).status
 // The tests of this file run at the same time: nearly all of what they take is waiting.
 
+/** Each result is written, whatever it is. */
+const watching = `serve: {every: 10s}
+types:
+  App:
+    - {kind: tcp, name: nobody, host: 127.0.0.1, port: 1}
+`
 /** Longer than the pause between two attempts to write. */
 const provenMs = 20_000
 
@@ -25,14 +32,21 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
   afterAll(async () => await mounts.remove())
 
   /** A server whose store has a file system of its own, of so many MB. */
-  async function serverOnOwnDisk(megabytes: number): Promise<{ readonly node: ServeNode; readonly folder: string }> {
+  async function serverOnOwnDisk(
+    megabytes: number,
+    yaml?: string,
+  ): Promise<{ readonly node: ServeNode; readonly folder: string }> {
     made += 1
     const folder = join(mounts.folder, `disk-${made}`)
     const image = `${folder}.img`
     await mounts.shell(`mkdir ${folder} && truncate -s ${megabytes}M ${image} && mkfs.ext4 -q -m 0 ${image}
       mount -o loop ${image} ${folder} && mkdir -m 700 ${folder}/store`)
     const [program, args] = mounts.command('env', [])
-    const node = await startNode({ store: join(folder, 'store', 'svc.db'), command: [program, ...args] })
+    const node = await startNode({
+      store: join(folder, 'store', 'svc.db'),
+      command: [program, ...args],
+      ...(yaml === undefined ? {} : { yaml }),
+    })
     return { node, folder }
   }
 
@@ -60,6 +74,33 @@ suiteWith(mountNamespaceMissing, 'W10 an embedded store that cannot be written',
     expect((await signIn(node)).status).toBe(200)
     expect(node.log()).toMatch(/"level":"warn"[^\n]*the disk is full; this server is not ready until a write succeeds/)
     expect(node.log()).toMatch(/the store can be written again/)
+  }, 180_000)
+
+  test.concurrent('W10 with a full disk a server without requests is not ready from the first write that fails on, and a command ends with 12 and the reason', async () => {
+    const { node, folder } = await serverOnOwnDisk(12, watching)
+    await using _ = node
+    const store = join(folder, 'store', 'svc.db')
+    // Until it is in use, the history has no log that could fill.
+    await until(async () => (await mounts.shell(`ls ${store}.history || true`)) !== '')
+    await mounts.shell(`dd if=/dev/zero of=${folder}/filler bs=4k 2>/dev/null || true`)
+    const [reason] = await until(
+      () => /[^\n]*(?:is|are) not stored: The store cannot be written[^\n]*/.exec(node.log()) ?? false,
+    )
+    expect(reason).toContain('the disk is full')
+    expect([await ready(node), await figure(node, 'svc_store_writable')]).toEqual([503, 0])
+    expect((await ask(`${node.url}/readyz`)).body).toContain('the disk is full')
+    const add = `SVC_STORE=${store} ${process.execPath} ${entry} users add Bob --role Admin --no-password 2>&1`
+    // The log of the store has room for the first few.
+    const refused = await until(async () => {
+      const output = await mounts.shell(
+        `set +e; ${add.replace('Bob', `Bob-${String(performance.now())}`)}; echo code $?`,
+      )
+      return output.endsWith('code 0\n') ? false : output
+    })
+    expect(refused).toMatch(/^Error: The store [^\n]*cannot be written: the disk is full\n[\s\S]*code 12\n$/)
+    await mounts.shell(`rm ${folder}/filler`)
+    await until(async () => (await ready(node)) === 200, provenMs)
+    expect(await figure(node, 'svc_store_writable')).toBe(1)
   }, 180_000)
 
   test.concurrent('W10 on a file system that has become read-only the server is not ready, and ends with 0 at SIGTERM', async () => {

@@ -1,4 +1,4 @@
-import { exits, Fault } from '../../core/base/errors.ts'
+import { exits, Fault, StoreOutage } from '../../core/base/errors.ts'
 import { fileMeaning } from '../../core/base/file-errors.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
@@ -65,6 +65,8 @@ export function exitOf(fault: Fault): number {
 
 /** A failure as a Fault, or undefined for a defect. */
 export function asFault(error: unknown): Fault | undefined {
+  // A server is unavailable then. A command ends because of this machine.
+  if (error instanceof StoreOutage && error.isFile) return localOutage(error)
   if (error instanceof Fault) return unwrapped(error)
   return error instanceof Error ? shortageOf(error) : undefined
 }
@@ -88,6 +90,11 @@ const shortages: Readonly<Record<string, { readonly what: string; readonly remed
   },
   EACCES: { what: 'this account has no permission', remedy: 'Run svc as an account that has it.' },
 }
+function localOutage({ message, details: { cause } }: StoreOutage): Fault {
+  const remedies = cause instanceof Error ? (shortageOf(cause)?.details.hints ?? []) : []
+  return new Fault('Local', message, { hints: remedies, cause })
+}
+
 /** The result code of SQLite for a full disk. */
 const sqliteFull = 13
 

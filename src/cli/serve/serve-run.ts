@@ -7,18 +7,20 @@ import { fileProblem, isFileOutage } from '../../core/base/file-errors.ts'
 import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/base/files/index.ts'
 import { preload } from '../../core/base/preload.ts'
 import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from '../../core/config/index.ts'
-import { type Log, stackOf, startServer } from '../../core/server/index.ts'
+import { type Log, type RunningServer, type StartOptions, stackOf, startServer } from '../../core/server/index.ts'
 import { type OpenOptions, type OwnAccounts, openCore } from '../../core/service/open.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
-import { announce, type Reloads, takeEmptyInclude } from '../session/running.ts'
+import { announce, type Reloads, servesHere, takeEmptyInclude } from '../session/running.ts'
 import { localCall, refusalStore, usedStores } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
 import { type ReloadWork, reloader } from './reload.ts'
 import { sentFile } from './sent-file.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
+import { soleServer } from './sole-server.ts'
+import { standIn } from './stand-in.ts'
 
 /**
  * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
@@ -224,6 +226,12 @@ async function answer(
     () => import('../settings/private-file.ts'),
   )
   const restartSettings = await loadRestartSettings()
+  const embedded = request.store === undefined || isUrl(request.store) ? undefined : request.store
+  using sole =
+    embedded === undefined
+      ? undefined
+      : await claim(embedded, request, { options, tls, log, signal, hangup, used: usedStores(env) })
+  if (embedded !== undefined && sole === undefined) return
   const { service, runtime, reload } = await openCore({
     rehearses: rehearsal !== undefined,
     ...(rehearsal
@@ -248,11 +256,11 @@ async function answer(
     node: request.node,
     details: options.details,
     firstUse: async (accounts) => await firstAdmin(request, accounts),
-  })
-  const { store, storeFiles } = runtime.facts
-  const markedStore = store === undefined || isUrl(store) ? undefined : store
+  }).finally(async () => await sole?.standIn?.stop())
+  const { storeFiles } = runtime.facts
   try {
-    const { host, port, drainDelayMs } = request
+    const { host, drainDelayMs } = request
+    const port = sole?.standIn?.port ?? request.port
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
     let url = ''
     let undeclaredProxy = false
@@ -282,6 +290,8 @@ async function answer(
         undeclaredProxy = true
         if (url !== '') void register.now()
       },
+    }).catch((error: unknown) => {
+      throw namingHolder(error, port, env)
     })
     runtime.answersAt?.(server.url, server.peer)
     rehearsal?.begin(log)
@@ -290,10 +300,11 @@ async function answer(
     const expiry = tls && (await import('./own-certificate.ts'))
     const certificate = expiry?.certificateInUse(log, () => clock.now())
     try {
-      if (markedStore !== undefined && storeFiles) {
+      sole?.watch()
+      if (embedded !== undefined && storeFiles) {
         const { loadMarkers } = await import('../../core/store/index.ts')
         const keepMarker = await loadMarkers()
-        unmark = await keepMarker(markedStore, { url: server.url, files: storeFiles, log })
+        unmark = await keepMarker(embedded, { url: server.url, files: storeFiles, log })
       }
       const { facts } = runtime
       await register.now()
@@ -354,9 +365,7 @@ async function answer(
       writePort.end()
       unlessImpossible('the entry of this server cannot be removed', forget, log)
       unlessImpossible('the marker of this server cannot be removed', unmark, log)
-      // Only its own: another server may have replaced it.
-      if (request.portFile !== undefined)
-        await removeOwn(request.portFile, (content) => content.trim() === String(server.port), log)
+      await forgetPort(request.portFile, server, log)
     }
   } finally {
     await runtime.close()
@@ -370,6 +379,39 @@ const receiversOf = ({ notify = [] }: Config): { readonly notify?: string } =>
 /** Whether messages could have a link to the status page, and have none. */
 const lacksLink = ({ notify = [], serve }: Config): boolean => notify.length > 0 && serve.url === undefined
 const noLink = 'messages have no link to the status page: set serve.url to its address'
+
+/** Waits for the store if another `svc serve` uses it. Those who wait for the port learn it meanwhile. */
+const claim = async (
+  store: string,
+  { host, port, portFile, version }: ServeRequest,
+  {
+    hangup,
+    signal,
+    used,
+    ...server
+  }: Pick<StartOptions, 'options' | 'tls' | 'log'> & {
+    readonly hangup: Hangup
+    readonly signal: AbortSignal
+    readonly used: OpenOptions['usedStores']
+  },
+) =>
+  await soleServer(store, {
+    used,
+    isOnTerminal: hangup.ends,
+    signal,
+    log: server.log,
+    standIn: async (reason) => {
+      const running = await standIn({ ...server, host, port, version, reason })
+      await despiteOutages('those who wait for the port go on waiting', server.log, async () => {
+        if (portFile !== undefined) await write(portFile, `${running.port}\n`, 'port-file')
+      }).now()
+      const stop = async (): Promise<void> => {
+        await running.stop()
+        await forgetPort(portFile, running, server.log)
+      }
+      return { port: running.port, stop }
+    },
+  })
 
 /**
  * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:
@@ -398,11 +440,25 @@ async function firstAdmin(request: ServeRequest, { users, anyAdmin }: OwnAccount
   })
 }
 
-async function removeOwn(file: string, isOwn: (content: string) => boolean, log: Log): Promise<void> {
+/** The refusal of a port in use, with the `svc serve` of this account that has it. Another error stays as it is. */
+function namingHolder(error: unknown, port: number, env: Io['env']): unknown {
+  if (!(error instanceof Fault) || (error.details.cause as NodeJS.ErrnoException)?.code !== 'EADDRINUSE') return error
+  const holder = servesHere(homeOf(env)).find(({ url }) => new URL(url).port === String(port))
+  if (!holder) return error
+  const { pid, store } = holder
+  const hints = [...(error.details.hints ?? []), `Or stop the other one: kill ${pid}`]
+  const message = `${error.message}: the svc serve with the process id ${pid} has it, whose store is ${store}`
+  return new Fault('Local', message, { ...error.details, hints })
+}
+
+/** Removes the port file, but no other than its own: another server may have replaced it. */
+async function forgetPort(file: string | undefined, { port }: Pick<RunningServer, 'port'>, log: Log): Promise<void> {
+  if (file === undefined) return
   // Reading a pipe or a terminal would wait for somebody to write.
   if (!(await stat(file).catch(() => undefined))?.isFile()) return
   const content = await readFile(file, 'utf8').catch(() => '')
-  if (isOwn(content)) unlessImpossible(`${file} cannot be removed`, () => rmSync(file, { force: true }), log)
+  if (content.trim() === String(port))
+    unlessImpossible(`${file} cannot be removed`, () => rmSync(file, { force: true }), log)
 }
 
 /** Logs what fails at the end, as on a read-only file system: the server has stopped all the same. */

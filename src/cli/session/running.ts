@@ -152,9 +152,9 @@ export function takeEmptyInclude(home: string): boolean {
   }
 }
 
-/** Those that use another store. */
+/** Those that use another store: one with `--only health` has none. */
 export const servesOfOtherStores = (store: string, home: string): readonly RunningServe[] =>
-  servesHere(home).filter((serve) => serve.store !== store)
+  servesHere(home).filter((serve) => serve.store !== store && serve.store !== 'none')
 
 /** The content of a file that this account alone can write. Throws Fault `Local` for a file of others. */
 function processIn(file: string): Partial<RunningServe & ProcessIdentity> {

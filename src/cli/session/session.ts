@@ -1,8 +1,10 @@
+import { statSync } from 'node:fs'
 import { lazy, lazyMethods } from '../../core/base/lazy.ts'
 import type { Client, CredentialSource } from '../../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../../core/config/index.ts'
 import type { Call, Runtime, Service } from '../../core/protocol/service/service.ts'
 import type { OpenOptions } from '../../core/service/open.ts'
+import type { ServiceStore } from '../../core/store/index.ts'
 import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, thisMachine } from '../io/process.ts'
@@ -229,14 +231,42 @@ export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['
 }
 
 /**
- * The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. Throws Usage for a variable
- * that is set but empty: a missing CI secret must not select another store.
+ * The store that a command means: `--store`, `SVC_STORE`, `SVC_HOME`; for the account of `svc.service` that of the service
+ * (P8); else a file in the platform's folder. Throws Usage for a variable that is set but empty: a missing CI secret must
+ * not select another store.
  */
-export async function storePath(flags: Pick<SessionFlags, 'store'>, env: ProcessEnvironment): Promise<string> {
+export async function storePath(
+  flags: Pick<SessionFlags, 'store'>,
+  env: ProcessEnvironment,
+  look: LookForService = storeOfThisMachine,
+): Promise<string> {
   const { storePathFor } = await import('../../core/store/index.ts')
   const provided = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
   for (const name of ['SVC_STORE', 'SVC_HOME']) variable(provided, name)
+  const isChosen = ['SVC_STORE', 'SVC_HOME', 'XDG_DATA_HOME'].some((name) => provided[name] !== undefined)
+  // The service itself has the environment of its unit, whatever the files of the unit say by now.
+  const isService = env['SYSTEMD_EXEC_PID'] === String(machine.pid)
+  const service = isChosen || isService ? undefined : await look()
+  if (service && service.account === machine.accountName() && !isOtherHome(homeOf(env), service.home))
+    return service.place
   return storePathFor(provided, machine.platform, homeOf(env))
+}
+
+export type LookForService = () => Promise<ServiceStore | undefined>
+
+/** The store of `svc.service`. Costs next to nothing on a machine without that unit. */
+export const storeOfThisMachine: LookForService = async () => {
+  const { hasUnit, loadServiceStore } = await import('../../core/store/index.ts')
+  return machine.platform === 'linux' && hasUnit() ? await (await loadServiceStore())() : undefined
+}
+
+/** Whether HOME chooses another folder of this account. That of another one is left over from `runuser` or `setpriv`. */
+function isOtherHome(home: string, ofAccount: string): boolean {
+  try {
+    return home !== ofAccount && statSync(home).uid === machine.accountId()
+  } catch {
+    return false
+  }
 }
 
 /** A call of this account from this terminal. */

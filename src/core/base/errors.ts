@@ -270,6 +270,8 @@ export class FileStoreOutage extends Fault {
 export class StoreOutage extends Fault {
   /** Continues the sentence "The store …". Callers may see it: it does not say where the store is. */
   readonly why: string
+  /** Whether the store is a file of this machine, and not a database server. */
+  readonly isFile: boolean
   /** `message`: for people who may know where the store is. Default: the same as for callers. */
   constructor(
     why: string,
@@ -277,7 +279,13 @@ export class StoreOutage extends Fault {
       message,
       hints,
       cause,
-    }: { readonly message?: string; readonly hints?: readonly string[]; readonly cause?: unknown },
+      isFile = false,
+    }: {
+      readonly message?: string
+      readonly hints?: readonly string[]
+      readonly cause?: unknown
+      readonly isFile?: boolean
+    },
   ) {
     super('Unavailable', message ?? `The store ${why}`, {
       retryAfter: 5,
@@ -285,6 +293,7 @@ export class StoreOutage extends Fault {
       ...(cause === undefined ? {} : { cause }),
     })
     this.why = why
+    this.isFile = isFile
   }
 }
 

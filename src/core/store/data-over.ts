@@ -1,3 +1,4 @@
+import { FileStoreOutage } from '../base/errors.ts'
 import { lazyMethods, madeOnUse } from '../base/lazy.ts'
 import { gated } from './audit-gate.ts'
 import type { StoreClock } from './clock.ts'
@@ -17,7 +18,7 @@ import { identityOver } from './rows/identity.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { outboxOver } from './rows/outbox.ts'
-import { historyOver } from './rows/periods.ts'
+import { historyOver, proveHistory } from './rows/periods.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import type { SealMemory } from './rows/seals.ts'
 import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
@@ -47,14 +48,21 @@ export function dataOver(opened: StoreLink, clock: StoreClock, openedHistory: Sh
   const refusal = () =>
     altering.length === 0 ? undefined : unavailable('is not used: the log of svc serve has the reason')
   const unwatched = guarded(opened, refusal)
+  let wrote: (failure: string | undefined) => void = () => {}
+  let writesHistory = false
   const history: SharedHistory = {
     ...openedHistory,
     link: async (create) => {
-      const link = await openedHistory.link(create)
-      return link && guarded(link, refusal)
+      writesHistory ||= create
+      try {
+        const link = await openedHistory.link(create)
+        return link && watched(guarded(link, refusal), (failure) => wrote(failure))
+      } catch (error) {
+        if (create && error instanceof FileStoreOutage) wrote(`The store ${error.why}`)
+        throw error
+      }
     },
   }
-  let wrote: (failure: string | undefined) => void = () => {}
   let gate: AuditGate | undefined
   const written = new WrittenEntries()
   const link = gated(
@@ -117,7 +125,12 @@ export function dataOver(opened: StoreLink, clock: StoreClock, openedHistory: Sh
     passAudit: () => (next) => {
       gate = next
     },
-    proveWrites: () => () => proveWrites(unwatched, now()),
+    proveWrites: () => async () => {
+      await proveWrites(unwatched, now())
+      // A file of its own: the log of the store may have room that this one lacks.
+      const own = history.isShared ? undefined : await openedHistory.link(writesHistory)
+      if (own) await proveHistory(own)
+    },
     forRequest: (own) => () => over(own.forRequest()),
     ping: (own) => async (signal) => {
       signal?.throwIfAborted()

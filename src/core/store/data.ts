@@ -623,7 +623,7 @@ export type Data = {
    * Called after each write, with the reason if the store has failed to make it. Replaces the listener before.
    */
   readonly onWrite: (listener: (failure: string | undefined) => void) => void
-  /** Commits as much as a sign-in writes, in a row that nobody reads. Throws the store's errors. */
+  /** Commits as much as a sign-in writes, in rows that nobody reads, and something in the history. Throws the store's errors. */
   readonly proveWrites: () => Promise<void>
   /** The files of an embedded store that were opened. */
   readonly files: StoreFiles | undefined

@@ -1,7 +1,10 @@
 /** The store: its place, how to open it, and its queries. */
 
+import { FileStoreOutage } from '../base/errors.ts'
+import { refuseGone, type UsedStores } from './open.ts'
 import { schemaCheck } from './own-schema.ts'
 import { migrations } from './schema.ts'
+import type { Claim } from './serve-lock.ts'
 
 export type {
   Actor,
@@ -43,6 +46,20 @@ export type { Keeper, KeeperLog } from './upkeep/keeper.ts'
 /** Loads the module of the seals, which only a server and the commands of the audit need. */
 export const loadSeals = async () => void (await import('./rows/seals.ts'))
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
+export const loadClaims = async () => {
+  const [{ claimStore }, claims] = await Promise.all([import('./serve-lock.ts'), import('./upkeep/claims.ts')])
+  /** Makes nothing in place of a store that is gone: its disk may be mounted there later. */
+  const claim = async (store: string, used: UsedStores | undefined): Promise<Claim> => {
+    try {
+      await refuseGone(store, used)
+    } catch (error) {
+      if (!(error instanceof FileStoreOutage)) throw error
+      return { is: 'impossible', why: error.why }
+    }
+    return claimStore(store)
+  }
+  return { claim, ...claims }
+}
 export const loadNodesOfNewerStore = async () => (await import('./newer-nodes.ts')).nodesOfNewerStore
 export const loadHold = async () => (await import('./hold.ts')).holdStore
 export const ownSchemaCheck = () => schemaCheck(migrations)
@@ -59,8 +76,9 @@ export const loadBackup = async () => (await import('./upkeep/backup.ts')).backU
 export const loadRestore = async () => (await import('./upkeep/restore.ts')).restore
 export { nonceLivesMs, prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
-export { shownStore, storeKind, storePathFor } from './path.ts'
+export { hasUnit, shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'
+export type { StoreUser } from './serve-lock.ts'
 export type { ServiceStore } from './service-store.ts'
 export { nameKey } from './tables.ts'
 export type { Restored } from './upkeep/restore.ts'

@@ -5,6 +5,7 @@ import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { openingFault, refuseGone, refuseUnopenable, type UsedStores } from './open.ts'
 import { storeKind } from './path.ts'
+import { isBusy } from './sqlite-codes.ts'
 
 export type DataOptions = {
   /** The absolute path of a file, or a postgres:// URL. */
@@ -75,7 +76,7 @@ async function linkStore({
   } catch (error) {
     throw openingFault(store, error)
   }
-  const { backOffMs, isBusy, linkSqlite } = await import('./sqlite-link.ts')
+  const { backOffMs, linkSqlite } = await import('./sqlite-link.ts')
   const deadline = performance.now() + (patienceMs ?? 0)
   for (let attempt = 0; ; attempt++) {
     try {

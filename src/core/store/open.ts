@@ -20,6 +20,7 @@ import {
   storeFiles,
 } from './path.ts'
 import { applicationId, migrate, migrations, ownSchema, pragma, unknownObjects, versionOf } from './schema.ts'
+import { primaryCode } from './sqlite-codes.ts'
 
 /** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
@@ -59,17 +60,6 @@ function locked(path: string, cause: unknown): Fault {
     hints: ['A database tool may hold the lock: stop it and try again.'],
     cause,
   })
-}
-
-/** The extended result code of an error of SQLite. Undefined for any other error. */
-export const resultCode = (error: unknown): number | undefined => {
-  const { errcode } = (error ?? {}) as { errcode?: unknown }
-  return typeof errcode === 'number' ? errcode : undefined
-}
-/** The primary result code, which is its lowest byte. */
-export const primaryCode = (error: unknown): number | undefined => {
-  const code = resultCode(error)
-  return code === undefined ? undefined : code & 0xff
 }
 
 /** Translates an error from opening a store. A Fault stays as it is, unless a file system in trouble is its cause. */

@@ -4,6 +4,7 @@ import { Fault } from '../base/errors.ts'
 import { isRunning, startTicks } from '../base/running-process.ts'
 import { markerPath, readMarker } from '../base/system/serve-marker.ts'
 import { changeOf, reason, type StoreFiles, storeFiles } from './path.ts'
+import { lockIdentity } from './serve-lock.ts'
 import type { KeeperLog } from './upkeep/keeper.ts'
 
 /** How often a server looks whether its store still has a marker. Milliseconds. */
@@ -11,9 +12,9 @@ const lookEveryMs = 5_000
 
 /**
  * Keeps a marker beside the store of a running server, with which `svc health` of this store finds the server and other
- * svc processes notice that the store was replaced. Several servers may use a store: the first one has the marker, and
- * when it has ended, or somebody has removed the marker, another one writes its own. There is none while a server does not
- * use the store. The server works without a marker: one that cannot be written is logged once, and tried again. Resolves
+ * svc processes notice that the store was replaced. The server that has locked the store has the marker. Where the file
+ * system takes no locks, several servers may use it: the first one has the marker, and when it has ended, or somebody has
+ * removed the marker, another one writes its own. There is none while a server does not use the store. The server works without a marker: one that cannot be written is logged once, and tried again. Resolves
  * with a function that ends this and removes the own marker; it throws file system errors.
  */
 export async function keepMarker(
@@ -27,14 +28,21 @@ export async function keepMarker(
 ): Promise<() => void> {
   const path = markerPath(storePath)
   const { pid } = process
+  const since = new Date().toISOString()
   let hasEnded = false
   let hasFailed = false
   const look = async (): Promise<void> => {
     const files = await server.files().catch(() => undefined)
     const marker = readMarker(storePath)
-    if (hasEnded || !files || (marker && (marker.pid === pid || isRunning(marker)))) return
+    const lock = lockIdentity(storePath)
+    const isOthers = marker !== undefined && marker.pid !== pid && lock === undefined && isRunning(marker)
+    const isCurrent = marker?.pid === pid && marker.files?.lock === lock
+    if (hasEnded || !files || isOthers || isCurrent) return
     try {
-      replace(path, JSON.stringify({ pid, url: server.url, started: startTicks(pid), files }))
+      replace(
+        path,
+        JSON.stringify({ pid, url: server.url, started: startTicks(pid), since, files: { ...files, lock } }),
+      )
     } catch (error) {
       const effect = 'other commands do not find this server by its store'
       if (!hasFailed) server.log({ level: 'warn', msg: `${path} cannot be written: ${reason(error)}: ${effect}` })

@@ -1,5 +1,5 @@
-import { lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
-import { dirname, type PlatformPath, posix, win32 } from 'node:path'
+import { existsSync, lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { dirname, join, type PlatformPath, posix, win32 } from 'node:path'
 import { asAccount, Fault, FileStoreOutage } from '../base/errors.ts'
 import { fileMeaning } from '../base/file-errors.ts'
 import { fileSystemOf, filesWithin, isOnShare, patienceMs, SilentShareError } from '../base/files/index.ts'
@@ -46,6 +46,18 @@ function absolute(home: string, path: PlatformPath): string {
     hints: ['A relative path would refer to a different folder in each place.'],
   })
 }
+
+/** The systemd unit that the packages install. */
+export const unitName = 'svc.service'
+/** Where systemd looks for units. An earlier folder takes precedence. */
+export const unitFolders = [
+  'etc/systemd/system',
+  'run/systemd/system',
+  'usr/local/lib/systemd/system',
+  'usr/lib/systemd/system',
+]
+/** Whether this machine may have that unit. What it says is read on demand. */
+export const hasUnit = (): boolean => unitFolders.some((folder) => existsSync(join('/', folder, unitName)))
 
 const schemeOf = (store: string): string | undefined => /^([a-z][a-z0-9+.-]+):/i.exec(store)?.[1]?.toLowerCase()
 
@@ -106,7 +118,7 @@ export function storeFiles(path: string): StoreFiles {
   return { database: identityOf(path), log: identityOf(log), index: identityOf(index) }
 }
 
-function identityOf(path: string): FileIdentity {
+export function identityOf(path: string): FileIdentity {
   // With bigint, because an inode may be larger than 2^53.
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
   return stat && `${stat.dev}:${stat.ino}`

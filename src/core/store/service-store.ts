@@ -1,13 +1,19 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AccountFiles, homeFolderOf, localWay, systemAccounts, untrustedPlaces } from '../base/own-files.ts'
-import { refuseSilentShare, shownStore, storeKind, storePathFor } from './path.ts'
+import { refuseSilentShare, shownStore, storeKind, storePathFor, unitFolders, unitName } from './path.ts'
 
 /** The store that the systemd unit `svc.service` of this machine uses. */
 export type ServiceStore = {
   readonly account: string
-  /** As shown to people: the path of a file that exists, or a URL without its password. */
+  /** The home folder of the account. */
+  readonly home: string
+  /** The path of a file, or a URL, which may contain a password. */
+  readonly place: string
+  /** The same as shown to people. */
   readonly store: string
+  /** Whether the file exists, or the unit is enabled: a unit that is only installed uses nothing. */
+  readonly isUsed: boolean
   /**
    * The environment variables that a command of this account needs to use the same store, as in `SVC_HOME=/srv/svc`.
    */
@@ -23,25 +29,17 @@ export type UnitSystem = {
 }
 const thisSystem: UnitSystem = { root: '/', owner: 0, accounts: systemAccounts }
 
-/** Where systemd looks for units. An earlier folder takes precedence. */
-const unitFolders = [
-  'etc/systemd/system',
-  'run/systemd/system',
-  'usr/local/lib/systemd/system',
-  'usr/lib/systemd/system',
-]
-const unit = 'svc.service'
 const maxUnitBytes = 65_536
 
 /**
  * The store of `svc.service`, by the unit and its drop-ins. Reads only files that no account but root can change, and
- * opens nothing in the folders of the service. Undefined without such a unit, for one that runs as root, and where its
- * store does not exist yet. Throws Fault `Local` for a store on a share that does not answer.
+ * opens nothing in the folders of the service. Undefined without such a unit, and where its account or its environment
+ * cannot be read. Throws Fault `Local` for a store on a share that does not answer.
  */
 export async function storeOfService(system: UnitSystem = thisSystem): Promise<ServiceStore | undefined> {
   const settings = settingsOf(system)
-  const account = settings?.user
-  if (settings === undefined || account === undefined || account === 'root' || !accountName.test(account)) return
+  const account = settings?.user ?? 'root'
+  if (settings === undefined || !accountName.test(account)) return
   const home = homeFolderOf(account, system.accounts)
   const { SVC_STORE, SVC_HOME, XDG_DATA_HOME } = settings.environment
   const env = { SVC_STORE: settings.store ?? SVC_STORE, SVC_HOME, XDG_DATA_HOME }
@@ -49,12 +47,16 @@ export async function storeOfService(system: UnitSystem = thisSystem): Promise<S
     value === undefined ? [] : [`${name}=${shownStore(value)}`],
   )
   if (home === undefined || variables.some((text) => text.includes(unknown))) return
-  const store = storePathFor(env, 'linux', home)
-  if (storeKind(store) === 'sqlite') {
-    await refuseSilentShare(store)
-    if (isAbsent(join(system.root, store))) return
-  }
-  return { account, store: shownStore(store), variables }
+  const place = storePathFor(env, 'linux', home)
+  if (storeKind(place) === 'sqlite') await refuseSilentShare(place)
+  const isUsed = storeKind(place) === 'postgres' || !isAbsent(join(system.root, place)) || isEnabled(system)
+  return { account, home, place, store: shownStore(place), isUsed, variables }
+}
+
+/** Whether a target of this machine starts the unit. */
+function isEnabled({ root }: UnitSystem): boolean {
+  const folder = join(root, 'etc/systemd/system')
+  return namesIn(folder).some((name) => /\.(?:wants|requires)$/.test(name) && !isAbsent(join(folder, name, unitName)))
 }
 
 /** Names that a shell takes as they are. */
@@ -78,17 +80,28 @@ type UnitSettings = {
 
 function settingsOf(system: UnitSystem): UnitSettings | undefined {
   const folders = unitFolders.map((folder) => join(system.root, folder))
-  const main = folders.map((folder) => join(folder, unit)).find((path) => !isAbsent(path))
+  const main = folders.map((folder) => join(folder, unitName)).find((path) => !isAbsent(path))
   // A masked unit is a link to /dev/null.
   const text = main === undefined ? undefined : trustedText(main, system)
   if (text === undefined) return undefined
   let user: string | undefined
   let store: string | undefined
   let environment: Record<string, string> = {}
+  let files: readonly string[] = []
   for (const [name, value] of [text, ...dropIns(folders, system)].flatMap(serviceLines)) {
     if (name === 'User') user = value || undefined
     if (name === 'ExecStart') store = / --store[= ](\S+)/.exec(value)?.[1]
     if (name === 'Environment') environment = value === '' ? {} : { ...environment, ...assignments(value) }
+    if (name === 'EnvironmentFile') files = value === '' ? [] : [...files, resolved(value.replace(/^-/, ''))]
+  }
+  for (const file of files.map((path) => join(system.root, path))) {
+    const lines = isAbsent(file) ? '' : trustedText(file, system)
+    // It may choose another store.
+    if (lines === undefined) return undefined
+    for (const line of lines.split('\n')) {
+      const [, name, value] = /^\s*(\w+)=(.*?)\s*$/.exec(line) ?? []
+      if (name !== undefined && value !== undefined) environment = { ...environment, [name]: unquoted(value) }
+    }
   }
   return { user, environment, store: store === undefined ? undefined : resolved(store) }
 }
@@ -96,7 +109,7 @@ function settingsOf(system: UnitSystem): UnitSettings | undefined {
 /** The drop-ins in the order in which systemd applies them: by name, each name from the first folder that has it. */
 function dropIns(folders: readonly string[], system: UnitSystem): readonly string[] {
   const places = new Map<string, string>()
-  for (const folder of folders.map((one) => join(one, `${unit}.d`))) {
+  for (const folder of folders.map((one) => join(one, `${unitName}.d`))) {
     for (const name of namesIn(folder)) {
       if (name.endsWith('.conf') && !places.has(name)) places.set(name, join(folder, name))
     }
@@ -149,11 +162,13 @@ function serviceLines(text: string): readonly (readonly [name: string, value: st
 /** `A=b "C=d e"` as an object. */
 const assignments = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].flatMap(([, one, two, three]) => {
-      const [, name, value] = /^(\w+)=(.*)$/.exec(one ?? two ?? three ?? '') ?? []
+    [...text.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)].flatMap(([word]) => {
+      const [, name, value] = /^(\w+)=(.*)$/.exec(unquoted(word)) ?? []
       return name === undefined || value === undefined ? [] : [[name, resolved(value)] as const]
     }),
   )
+
+const unquoted = (word: string): string => word.replace(/"([^"]*)"|'([^']*)'/g, '$1$2')
 
 /** Stands for a specifier whose value only systemd has. */
 const unknown = '\0'

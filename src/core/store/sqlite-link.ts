@@ -1,13 +1,14 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
-import { Fault, StoreError } from '../base/errors.ts'
+import { Fault, StoreError, StoreOutage } from '../base/errors.ts'
 import { sqlite } from '../base/lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
-import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
-import { openStore, primaryCode, resultCode, type StoreOptions } from './open.ts'
+import { closed, gone, maxWaitMs, type StoreLink, taken, WaitBudget } from './link.ts'
+import { openStore, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
 import { applicationId, migrations } from './schema.ts'
+import { isBusy, resultCode } from './sqlite-codes.ts'
 import type { Db } from './tables.ts'
 
 /**
@@ -105,6 +106,8 @@ export function linkSqlite(
   return over(newBudget)
 }
 
+const unavailable = (why: string, cause?: unknown): StoreOutage => new StoreOutage(why, { cause, isFile: true })
+
 const parts = {
   createAdapter: () => new SqliteAdapter(),
   createQueryCompiler: () => new SqliteQueryCompiler(),
@@ -174,9 +177,6 @@ const maxBackOffMs = 250
  * try all the time keep the processors from the one that has the lock.
  */
 export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(maxBackOffMs, 10 * 2 ** attempt)
-
-/** Whether another process holds a lock of the store. */
-export const isBusy = (error: unknown): boolean => [5, 6].includes(primaryCode(error) ?? 0)
 
 /** Extended result codes, then primary ones. No path appears, because these faults go over HTTP (S6). */
 const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {

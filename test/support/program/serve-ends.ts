@@ -81,6 +81,11 @@ export const serveEnds: readonly ServeEnd[] = [
     },
   },
   {
+    way: 'another `svc serve` uses the store in a file, and this one was started on a terminal',
+    exit: local.code,
+    by: { test: 'test/e2e/two-servers.long.test.ts' },
+  },
+  {
     way: 'PostgreSQL refuses account, password, database, permission or TLS',
     exit: local.code,
     by: { test: 'test/store/late-store.long.test.ts' },

@@ -8,7 +8,9 @@ export type ServeMarker = {
   readonly url: URL
   /** The ticks of `startTicks`. Undefined on other systems than Linux, and from older versions. */
   readonly started?: number | undefined
-  /** The files of the store that it has opened, by name. Undefined from older versions. */
+  /** When it began to use the store, as an ISO time. Undefined from older versions. */
+  readonly since?: string | undefined
+  /** The files of the store that it has opened, and its lock, by name. Undefined from older versions. */
   readonly files?: Readonly<Record<string, string>> | undefined
 }
 
@@ -35,7 +37,7 @@ export function parseMarker(content: string): ServeMarker | undefined {
     return undefined
   }
   if (typeof value !== 'object' || value === null) return undefined
-  const { pid, url, started, files } = value as Readonly<Record<string, unknown>>
+  const { pid, url, started, since, files } = value as Readonly<Record<string, unknown>>
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31) return undefined
   const parsed = typeof url === 'string' && url.length <= 2048 ? URL.parse(url) : null
   if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.hostname === '') return undefined
@@ -43,9 +45,13 @@ export function parseMarker(content: string): ServeMarker | undefined {
     pid,
     url: new URL(parsed.origin),
     ...(typeof started === 'number' ? { started } : {}),
+    ...(isTime(since) ? { since } : {}),
     ...(isTexts(files) ? { files } : {}),
   }
 }
+
+const isTime = (value: unknown): value is string =>
+  typeof value === 'string' && /^\d{4}-\d{2}-\d{2}T[\d:.]{8,12}Z$/.test(value)
 
 const isTexts = (value: unknown): value is Readonly<Record<string, string>> =>
   typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'string')

@@ -10,7 +10,6 @@ import {
   damaged,
   missing,
   openingFault,
-  primaryCode,
   refuseUnopenable,
   removeDatabase,
   removeLeftovers,
@@ -19,6 +18,7 @@ import {
 } from '../open.ts'
 import { fullFileSystem, refuseUnsafe, statOf, storeKind } from '../path.ts'
 import { versionOf } from '../schema.ts'
+import { primaryCode } from '../sqlite-codes.ts'
 import { copyDatabase, copyProblem, countOf, isDamage, openForCopy, type RowCounts, syncFile } from './copy.ts'
 
 export type Backup = {

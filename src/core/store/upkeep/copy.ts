@@ -1,8 +1,9 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { sqlite } from '../../base/lazy.ts'
-import { primaryCode, refuseForeign, refuseNewer } from '../open.ts'
+import { refuseForeign, refuseNewer } from '../open.ts'
 import { pragma } from '../schema.ts'
+import { primaryCode } from '../sqlite-codes.ts'
 
 /** Pages between two looks at the signal: about 4 MB. */
 const pagesAtOnce = 1_000

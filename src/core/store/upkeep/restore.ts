@@ -12,7 +12,6 @@ import type { Actor } from '../data.ts'
 import {
   allCompanions,
   prefix,
-  primaryCode,
   refuseAltered,
   refuseForeign,
   refuseOrphans,
@@ -25,6 +24,7 @@ import {
 import type { ForeignObject } from '../own-schema.ts'
 import { reason, refuseUnsafe, statOf } from '../path.ts'
 import { migrate, migrations, versionOf } from '../schema.ts'
+import { primaryCode } from '../sqlite-codes.ts'
 import { refuseDatabaseServer, writingFault } from './backup.ts'
 import { copyDatabase, copyProblem, isDamage, openForCopy, type RowCounts, syncFile } from './copy.ts'
 import { enabledAdmin, endSignIns, rollBack, type StoreComparison } from './rollback.ts'
