@@ -72,6 +72,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
   },
   watch: {
     periods: ['schedule'],
+    configuration: [],
     watching: [],
     rehearsal: [],
     schedule: [],
