@@ -72,6 +72,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
   },
   watch: {
     periods: ['schedule'],
+    configuration: [],
     watching: [],
     rehearsal: [],
     schedule: [],
@@ -130,7 +131,7 @@ const cliLaw: Record<string, readonly string[]> = {
   accounts: ['io', 'render'],
   backups: ['io', 'render'],
   heartbeats: ['io', 'render'],
-  monitors: ['io', 'render', 'session'],
+  monitors: ['io', 'render', 'command', 'session'],
   nodes: ['render'],
   drivers: ['io', 'render', 'session'],
   notify: ['io', 'render'],

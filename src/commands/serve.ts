@@ -8,7 +8,7 @@ import { limitGarbage } from '../cli/serve/heap.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
 import { isLoopbackHost } from '../core/base/loopback.ts'
-import type { ReloadedIncludes } from '../core/config/index.ts'
+import type { LoadOptions } from '../core/config/index.ts'
 
 /** Milliseconds. Service managers stop waiting for a service sooner than that. */
 const maxDrainDelayMs = 600_000
@@ -97,11 +97,15 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
     for (const proxy of behindProxy) await refuseUnless('behind-proxy', proxy)
     const localAccounts = flags['local-account'] ?? []
     for (const account of localAccounts) await refuseUnless('local-account', account)
-    const { serve } = await import('../cli/serve/serve-run.ts')
+    const [{ serve }, { filesNotedIn }] = await Promise.all([
+      import('../cli/serve/serve-run.ts'),
+      import('../cli/serve/config-files.ts'),
+    ])
     const rehearsed = flags.rehearse === undefined ? undefined : await rehearsalOf(flags.rehearse, flags, this.io.env)
+    const configRead = new Map<string, string>()
     const { config, invalidEntries } = rehearsed
       ? { config: rehearsed.config, invalidEntries: [] }
-      : await loaded(flags, this.io.env)
+      : await loaded(flags, this.io.env, filesNotedIn(configRead))
     const { isConfigured } = await import('../core/checks/plan/index.ts')
     const requireConfig =
       rehearsed !== undefined || (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
@@ -117,7 +121,9 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
       {
         version: packageJson().version,
         config,
-        load: async (reload) => await configurationForReload(flags, this.io.env, reload),
+        configRead,
+        load: async (reload, read) =>
+          await configurationForReload(flags, this.io.env, { reload, files: filesNotedIn(read) }),
         requireConfig,
         store: flags.only === 'health' || rehearsed ? undefined : await storePath(flags, this.io.env),
         rehearsal: rehearsed?.rehearsal,
@@ -162,10 +168,11 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
 export class ServeReload extends SvcCommand {
   static override summary = 'Make the running svc serve reload svc.yaml and its certificate'
   static override description =
-    `Sends SIGHUP to the svc serve of this account and waits for the outcome. If svc.yaml has a mistake, svc
-reports it with its line, the server keeps the previous configuration, and the exit code is 12. The exit
-code is 6 if no svc serve runs. Windows has no SIGHUP. For the service of the Debian package, use
-systemctl reload svc.`
+    `Asks the svc serve of this account, and waits for the outcome. If svc.yaml has a mistake, svc reports it
+with its line, the server keeps the previous configuration, and the exit code is 12. The exit code is 6
+if no svc serve runs. For the service of the Debian package, use systemctl reload svc. With an embedded
+store, svc serve also reloads by itself when svc.yaml changes (serve.watchConfig), unless the change has
+a mistake, ends an open incident, or removes a receiver or more than a tenth of the monitors.`
   static override answers = { '': lists(async () => (await import('../cli/serve/lists.ts')).reloads) }
   static override examples = ['<%= config.bin %> serve reload', '<%= config.bin %> serve reload --config ./svc.yaml']
   static override flags = {
@@ -187,8 +194,12 @@ systemctl reload svc.`
   }
 }
 
-async function loaded(...[flags, env]: Parameters<typeof configuration>) {
-  const config = await configuration(flags, env, { tolerant: 'entries' })
+async function loaded(
+  flags: Parameters<typeof configuration>[0],
+  env: Parameters<typeof configuration>[1],
+  files: LoadOptions['files'],
+) {
+  const config = await configuration(flags, env, { tolerant: 'entries', files })
   return { config, invalidEntries: config.invalidEntries }
 }
 
@@ -212,9 +223,9 @@ async function rehearsalOf(
 async function configurationForReload(
   flags: Parameters<typeof configuration>[0],
   env: Parameters<typeof configuration>[1],
-  reload: ReloadedIncludes,
+  reading: Pick<LoadOptions, 'reload' | 'files'>,
 ): ReturnType<typeof configuration> {
-  const config = await configuration(flags, env, { reload })
+  const config = await configuration(flags, env, reading)
   const lines = config.cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
   const [first] = lines
   if (first !== undefined) throw new Fault('Local', first, { places: config.cannotRun, hints: lines.slice(1) })

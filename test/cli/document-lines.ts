@@ -116,7 +116,10 @@ export const atServer = (url: string): readonly Line[] => [
 export const elsewhere: Readonly<Record<string, string>> = {
   'secrets set': 'secrets.peers.test.ts',
   'secrets remove': 'secrets.peers.test.ts',
+  'monitors add': 'monitor-entries.test.ts',
   'monitors discover': 'init.test.ts',
+  'monitors edit': 'monitor-entries.test.ts',
+  'monitors remove': 'monitor-entries.test.ts',
   init: 'init.test.ts',
   drill: 'drill.test.ts',
   nodes: 'nodes.test.ts',

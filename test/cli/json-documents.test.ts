@@ -200,8 +200,8 @@ describe('what every command prints with --json', () => {
 
   test('every command that prints a list is among them, and no other takes --no-header', async () => {
     const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
-    // Answered by a server that runs, by a store with a drill, and by one with nodes.
-    const others = ['serve reload', 'drill', 'nodes']
+    // Answered by a server that runs, by a store with a drill, by a svc.yaml that changes, and by one with nodes.
+    const others = ['serve reload', 'drill', 'nodes', 'monitors add', 'monitors edit', 'monitors remove']
     expect(declared.toSorted()).toEqual([...listCommands.map(([name]) => name), ...others].toSorted())
     const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])

@@ -11,10 +11,11 @@ import {
 import { dirname, join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { reloadText } from '../../src/cli/serve/lists.ts'
-import { announce, entryFile, requestEmptyInclude, takeEmptyInclude } from '../../src/cli/session/running.ts'
+import { announce, entryFile, leaveRequest, requestFile, takeRequest } from '../../src/cli/session/running.ts'
 import { identityInPs, identityOf, type ProcessIdentity, startTicks } from '../../src/core/base/running-process.ts'
 import type { Home } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
+import { farMs, until } from '../support/suite/until.ts'
 
 let home: Home
 beforeEach(() => {
@@ -108,15 +109,18 @@ test('W9 a server signs its entry with its account, start and command, and remov
   expect(existsSync(file)).toBe(false)
 })
 
-test('W9 the request for empty patterns holds for one reload, and only while its command waits', () => {
+test('W9 a request holds for one reload, and only while its command waits', () => {
   announce({ pid: process.pid, url: 'http://127.0.0.1:1/', store: 'none' }, home.folder)
-  expect(takeEmptyInclude(home.folder)).toBe(false)
-  requestEmptyInclude(process.pid, home.folder)
-  expect([takeEmptyInclude(home.folder), takeEmptyInclude(home.folder)]).toEqual([true, false])
-  const file = entryFile(home.folder, process.pid).replace('.json', '.request')
-  const ended = { pid: process.pid, ...identityOf(process.pid), started: '1' }
+  expect(takeRequest(home.folder)).toBeUndefined()
+  for (const emptyInclude of [true, false]) {
+    leaveRequest(process.pid, home.folder, { emptyInclude })
+    expect([takeRequest(home.folder), takeRequest(home.folder)]).toEqual([{ emptyInclude }, undefined])
+  }
+  const ended = { pid: process.pid, ...identityOf(process.pid), started: '1', emptyInclude: true }
+  const file = requestFile(home.folder, process.pid)
   writeFileSync(file, JSON.stringify(ended), { mode: 0o600 })
-  expect(takeEmptyInclude(home.folder)).toBe(false)
+  expect(takeRequest(home.folder)).toBeUndefined()
+  expect(existsSync(file)).toBe(false)
 })
 
 // macOS has no /proc: there, ps says when a process started. On Linux, only its format is the same.
@@ -134,11 +138,16 @@ test.skipIf(!existsSync('/bin/ps'))('W9 the program ps identifies this process, 
   expect(identityOf(2 ** 22 + 1, 'darwin')).toBeUndefined()
 })
 
-test('W9 a server that SIGHUP would end gets no signal', async () => {
-  registered(process.pid)
-  const { code, stderr } = await reload()
-  expect(code).toBe(12)
-  expect(stderr).toContain('it was started on a terminal, where SIGHUP ends it')
+test('W9 svc serve reload sends no signal: it leaves a request, and waits for the outcome', async () => {
+  const file = registered(process.pid, reloading)
+  const waits = reload()
+  // This process: SIGHUP would end it.
+  await until(() => takeRequest(home.folder) !== undefined, farMs)
+  const last = { number: 1, added: ['App/tcp a'], removed: [], changed: [], warnings: [] }
+  const entry = JSON.parse(readFileSync(file, 'utf8'))
+  writeFileSync(file, JSON.stringify({ ...entry, reloads: { latest: 1, last } }))
+  const { code, stdout } = await waits
+  expect([code, stdout]).toEqual([0, expect.stringContaining('App/tcp a')])
 })
 
 test('W9 of several servers none is chosen by chance: the error names each with what chooses it', async () => {

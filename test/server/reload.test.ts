@@ -10,6 +10,7 @@ import type { Core } from '../../src/core/service/open.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { refusedPort } from '../support/faults/faults.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
+import { farMs } from '../support/suite/until.ts'
 
 let folder: string
 let core: Core
@@ -108,6 +109,29 @@ test('W9 a configuration that is refused leaves everything as it is, and /metric
   expect(await monitorsOf('App')).toEqual(['tcp one', 'tcp two'])
   await reload(`types: {App: [${tcp('one')}]}`)
   expect(await text('/metrics')).toMatch(/^svc_config_last_reload_successful 1$/m)
+})
+
+test('W9 a configuration that has waited for too long is an incident of svc itself until it is in force', async () => {
+  const incidents = async () => {
+    const { open = [], ended = [] } = (await core.runtime.incidents?.(() => 'full')) ?? {}
+    const faults = open.filter(({ monitor }) => monitor === 'svc').flatMap((one) => one.faults)
+    return { open: faults.map(({ check, message }) => `${check}: ${message}`), ended: ended.map(({ check }) => check) }
+  }
+  core.runtime.answersAt?.(url, undefined)
+  core.configurationWaits?.(undefined)
+  expect(await incidents()).toEqual({ open: [], ended: [] })
+  core.configurationWaits?.('svc.yaml:3:1: a mistake')
+  const open = ['configuration: the configuration has changed and is not applied: svc.yaml:3:1: a mistake']
+  expect(await incidents()).toEqual({ open, ended: [] })
+  // A reload of other monitors leaves it.
+  await reload(`types: {App: [${tcp('one')}]}`)
+  expect(await incidents()).toEqual({ open, ended: [] })
+  // svc says so at each look.
+  const inForce = async () => {
+    core.configurationWaits?.(undefined)
+    return await incidents()
+  }
+  await expect.poll(inForce, { timeout: farMs }).toEqual({ open: [], ended: ['configuration'] })
 })
 
 test.each(['before', 'after'])(

@@ -25,8 +25,6 @@ export const machine = {
   accountName,
   /** Sets which permissions new files lack, and returns those before. Programs that are started inherit it. */
   umask: (mask: number): number => process.umask(mask),
-  /** Sends SIGHUP to a process. Throws the error of the system. */
-  hangUp: (pid: number): void => void process.kill(pid, 'SIGHUP'),
   addressSpaceLimit,
   /** The text of a system error, such as `no space left on device`. */
   errorText: (errno: number): string => process.getBuiltinModule('node:util').getSystemErrorMessage(errno),

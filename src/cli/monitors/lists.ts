@@ -57,6 +57,26 @@ export const findings = list<Finding>()({
   members: ['check', 'level', 'message', 'details', 'fault', 'observed', 'unit', 'limit', 'address'],
 })
 
+/** A change of an entry of svc.yaml. */
+export type ChangedEntry = {
+  readonly change: 'added' | 'removed' | 'edited' | 'unchanged'
+  readonly type: ServerType
+  readonly monitor: string
+  readonly file: string
+}
+
+/** The change that a command has made: a list with one row. */
+export const changedEntries = list<ChangedEntry>()({
+  around: ['target'],
+  rows: 'monitors',
+  columns: [
+    { key: 'change', is: oneOf('added', 'removed', 'edited', 'unchanged') },
+    { key: 'type', is: string },
+    { key: 'monitor', is: string },
+    { key: 'file', is: string },
+  ],
+})
+
 const depth = oneOf(...ExecutionMode.values)
 
 /** The monitors of one type, or those of several types: the documents of `monitors list`. */

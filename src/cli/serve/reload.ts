@@ -3,67 +3,97 @@ import type { Config, ReloadedIncludes } from '../../core/config/index.ts'
 import type { RuntimeFacts } from '../../core/protocol/service/service.ts'
 import type { Log, RunningServer } from '../../core/server/index.ts'
 import type { Core } from '../../core/service/open.ts'
-import type { ReloadOutcome, ReloadRefusal, Reloads } from '../session/running.ts'
+import { GivenUp } from '../../core/service/reload.ts'
+import { reasonToWait } from '../../core/watch/configuration/index.ts'
+import type { ReloadOutcome, ReloadRefusal, ReloadRequest, Reloads } from '../session/running.ts'
+import type { ConfigWatcher } from './watch-config.ts'
 
 export type ReloadWork = {
   /** The settings that have changed and need a restart. */
   readonly restartSettings: (before: Config, after: Config) => readonly string[]
-  /** Reads svc.yaml. Rejects with a Fault for any mistake. */
-  readonly load: (reload: ReloadedIncludes) => Promise<Config>
-  /** Whether this reload accepts patterns of `include:` that match nothing any more. */
-  readonly emptyInclude: () => boolean
+  /** Reads svc.yaml, and notes in `read` what it finds. Rejects with a Fault for any mistake. */
+  readonly load: (reload: ReloadedIncludes, read: Map<string, string>) => Promise<Config>
   /** Reads the certificate and the key of the server. Undefined without TLS. */
   readonly certificate: () => Promise<Parameters<RunningServer['certificate']>[0] | undefined>
   readonly reload: NonNullable<Core['reload']>
+  readonly watcher: Pick<ConfigWatcher, 'isSettled' | 'inForce' | 'waits'>
   readonly server: Pick<RunningServer, 'certificate'>
   readonly log: Log
   /** Those of the configuration in force. */
   readonly facts: Pick<RuntimeFacts, 'configuration' | 'schedule'>
-  /** Called when a reload begins and when it has ended. Must not throw. */
+  /** Called when a reload that was asked for begins and when it has ended. Must not throw. */
   readonly report: (reloads: Reloads) => void
 }
 
-/**
- * Reloads the configuration and the certificate whenever it is called, one reload at a time: calls during one cause one
- * more. A mistake leaves everything as it is. Never rejects.
- */
-export function reloader(work: ReloadWork): () => Promise<void> {
-  let underWay: Promise<void> | undefined
-  let again = false
+export type Reloader = {
+  /** Reloads the configuration and the certificate. Calls during a reload cause one more. Never rejects. */
+  readonly ask: (request: ReloadRequest) => Promise<void>
+  /** Reloads the configuration if nobody has to look at the change first. Never rejects. */
+  readonly offer: () => Promise<void>
+}
+
+/** Reloads the configuration, one reload at a time. A mistake leaves everything as it is. */
+export function reloader(work: ReloadWork): Reloader {
+  let underWay: Promise<void> = Promise.resolve()
+  let next: ReloadRequest | undefined
   let latest = 0
   let last: Reloads['last']
-  const run = async (): Promise<void> => {
-    do {
-      again = false
-      latest += 1
-      work.report({ latest, last })
-      last = { ...(await reloadOnce(work)), number: latest }
-      work.report({ latest, last })
-    } while (again)
-    underWay = undefined
+  const reloadAsRequested = async (): Promise<void> => {
+    const request = next
+    // The one before has begun after this call.
+    if (!request) return
+    next = undefined
+    latest += 1
+    work.report({ latest, last })
+    last = { ...(await reloadOnce(work, request)), number: latest }
+    work.report({ latest, last })
   }
-  return async () => {
-    again = true
-    underWay ??= run()
+  const inTurn = async (reload: () => Promise<unknown>): Promise<void> => {
+    underWay = underWay.then(async () => void (await reload()))
     await underWay
+  }
+  return {
+    ask: async ({ emptyInclude }) => {
+      next = { emptyInclude: emptyInclude || next?.emptyInclude === true }
+      await inTurn(reloadAsRequested)
+    },
+    offer: async () => await inTurn(async () => await reloadOnce(work, undefined)),
   }
 }
 
-async function reloadOnce(work: ReloadWork): Promise<ReloadOutcome> {
-  const { restartSettings, load, certificate, reload, server, log, facts } = work
-  const emptyInclude = work.emptyInclude()
+/** `request`: undefined for a change that nobody has asked to put into force. */
+async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined): Promise<ReloadOutcome> {
+  const { restartSettings, load, certificate, reload, watcher, server, log, facts } = work
+  const read = new Map<string, string>()
+  const loadSettled = async (includes: ReloadedIncludes): Promise<Config> => {
+    try {
+      const config = await load(includes, read)
+      if (!request && !watcher.isSettled(read)) throw new GivenUp()
+      return config
+    } catch (error) {
+      throw error instanceof Fault && !request && !watcher.isSettled(read) ? new GivenUp() : error
+    }
+  }
   try {
     let warnings: readonly string[] = []
     let useCertificate = (): void => {}
-    const { added, removed, changed } = await reload(async (inForce) => {
-      const config = await load({ matched: inForce.matchedPatterns ?? [], emptyInclude })
-      refuse(inForce, config, restartSettings)
-      const pair = await certificate()
-      if (pair) useCertificate = server.certificate(pair)
-      ;({ warnings } = config)
-      return config
-    })
+    const { added, removed, changed } = await reload(
+      async (inForce) => {
+        const { matchedPatterns: matched = [] } = inForce
+        const config = await loadSettled({ matched, emptyInclude: request?.emptyInclude ?? false })
+        refuse(inForce, config, restartSettings)
+        const pair = request && (await certificate())
+        if (pair) useCertificate = server.certificate(pair)
+        ;({ warnings } = config)
+        return config
+      },
+      (consequences) => {
+        const reason = request ? undefined : reasonToWait(consequences)
+        if (reason !== undefined) throw new Fault('Local', reason)
+      },
+    )
     useCertificate()
+    watcher.inForce(read)
     for (const warning of warnings) log({ level: 'warn', msg: warning })
     log({
       level: 'info',
@@ -77,9 +107,18 @@ async function reloadOnce(work: ReloadWork): Promise<ReloadOutcome> {
     return { added, removed, changed, warnings }
   } catch (error) {
     const refusal = refusalOf(error)
+    const outcome = { added: [], removed: [], changed: [], warnings: [], refusal }
+    if (error instanceof GivenUp) return outcome
     const reason = [refusal.message, ...refusal.hints].join('\n')
-    log({ level: 'error', msg: `not reloaded; the previous configuration remains active: ${reason}` })
-    return { added: [], removed: [], changed: [], warnings: [], refusal }
+    if (request) log({ level: 'error', msg: `not reloaded; the previous configuration remains active: ${reason}` })
+    else {
+      watcher.waits(refusal.message)
+      log({
+        level: 'warn',
+        msg: `the configuration has changed and waits; the previous one remains active: ${reason}`,
+      })
+    }
+    return outcome
   }
 }
 

@@ -6,11 +6,14 @@ import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import {
   entriesHere,
+  leaveRequest,
   type ReloadOutcome,
+  type ReloadRequest,
   type RunningServe,
-  requestEmptyInclude,
+  requestFile,
   serveWithId,
 } from '../session/running.ts'
+import { trouble } from '../settings/private-file.ts'
 
 /** The values that choose one of several servers. Without any of them, the svc.yaml that commands here use decides. */
 export type WhichServe = {
@@ -20,7 +23,7 @@ export type WhichServe = {
 }
 
 export type ReloadFlags = WhichServe & {
-  /** Accepts that patterns of `include:` match nothing any more. */
+  /** `ReloadRequest` */
   readonly 'empty-include'?: boolean | undefined
 }
 
@@ -32,8 +35,8 @@ const lookEveryMs = 50
 
 /**
  * Has the running `svc serve` of this account reload its configuration, and waits for the outcome. Throws Fault
- * `Unreachable` if none runs, `Usage` if several could be meant, `Local` if it refused the configuration or cannot
- * reload, `Timeout` without an outcome, and the reason of the signal.
+ * `Unreachable` if none runs, `Usage` if several could be meant, `Local` if it refused the configuration or the request
+ * cannot be left, `Timeout` without an outcome, and the reason of the signal.
  */
 export async function requestReload(
   { 'empty-include': emptyInclude = false, ...which }: ReloadFlags,
@@ -41,27 +44,12 @@ export async function requestReload(
   signal: AbortSignal,
   waitMs = patienceMs,
 ): Promise<Reloaded> {
-  if (machine.platform === 'win32') {
-    throw new Fault('Local', 'Windows has no SIGHUP, so a running svc serve cannot reload', {
-      hints: ['Restart svc serve instead.'],
-    })
-  }
   const home = homeOf(env)
   const serve = meant(entriesHere(home), which, env)
   const { pid, url, configuration } = serve
-  if (!serve.reloads) {
-    throw new Fault(
-      'Local',
-      `The svc serve at ${url} cannot reload: it was started on a terminal, where SIGHUP ends it`,
-      {
-        hints: ['Stop it with Ctrl-C and start it again.'],
-      },
-    )
-  }
-  if (emptyInclude) requestEmptyInclude(pid, home)
-  hangUp(serve)
+  leave({ emptyInclude }, serve, home)
   // A reload that is under way may have read the file already. Another one follows it.
-  const number = serve.reloads.latest + 1
+  const number = (serve.reloads?.latest ?? 0) + 1
   const ended = await outcome(serve, home, number, { signal, waitMs })
   const { refusal, added, removed, changed, warnings } = ended
   if (refusal) {
@@ -132,12 +120,11 @@ function noneRuns(others: readonly RunningServe[], ignored: readonly string[]): 
   })
 }
 
-function hangUp({ pid, url }: RunningServe): void {
+function leave(request: ReloadRequest, { pid }: RunningServe, home: string): void {
   try {
-    machine.hangUp(pid)
+    leaveRequest(pid, home, request)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw code === 'ESRCH' ? hasEnded(url) : new Fault('Local', `SIGHUP cannot be sent to the process ${pid}: ${code}`)
+    throw trouble(requestFile(home, pid), 'written', error)
   }
 }
 

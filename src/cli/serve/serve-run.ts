@@ -4,7 +4,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { Fault } from '../../core/base/errors.ts'
 import { fileProblem, isFileOutage } from '../../core/base/file-errors.ts'
-import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/base/files/index.ts'
+import { filesWithin, isThere, patienceMs, readNamed, shareOf } from '../../core/base/files/index.ts'
 import { preload } from '../../core/base/preload.ts'
 import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from '../../core/config/index.ts'
 import { type Log, type RunningServer, type StartOptions, stackOf, startServer } from '../../core/server/index.ts'
@@ -12,7 +12,7 @@ import { type OpenOptions, type OwnAccounts, openCore } from '../../core/service
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
-import { announce, type Reloads, servesHere, takeEmptyInclude } from '../session/running.ts'
+import { announce, type ReloadRequest, type Reloads, requestFile, servesHere, takeRequest } from '../session/running.ts'
 import { localCall, refusalStore, usedStores } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
@@ -21,6 +21,7 @@ import { sentFile } from './sent-file.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
 import { soleServer } from './sole-server.ts'
 import { standIn } from './stand-in.ts'
+import { configWatcher } from './watch-config.ts'
 
 /**
  * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
@@ -35,6 +36,8 @@ export async function writeWhole(file: string, content: string, mode = 0o666): P
 export type ServeRequest = {
   readonly version: string
   readonly config: Config
+  /** The files from which it was read. */
+  readonly configRead: ReadonlyMap<string, string>
   /** Reads svc.yaml again, for a reload. Rejects with a Fault for any mistake. */
   readonly load: ReloadWork['load']
   /** Whether svc answers 503 instead of checking itself while there is no configuration (K10). */
@@ -162,8 +165,8 @@ function onHangup({ signals, stdin, stderr }: Io): Hangup {
     else isPending = true
   })
   return {
+    isOnTerminal,
     signal: controller.signal,
-    ends: isOnTerminal,
     release,
     reloadWith: (next) => {
       reload = next
@@ -173,13 +176,37 @@ function onHangup({ signals, stdin, stderr }: Io): Hangup {
 }
 
 type Hangup = {
+  readonly isOnTerminal: boolean
   /** Aborts when the terminal has closed. */
   readonly signal: AbortSignal
-  /** Whether SIGHUP ends this server. */
-  readonly ends: boolean
   readonly release: () => void
   /** Sets the reload that a SIGHUP starts from now on, and starts it at once if one has come before. */
   readonly reloadWith: (reload: () => Promise<void>) => void
+}
+
+/** How often a server looks for the request of a command. Milliseconds. */
+const lookForRequestMs = 500
+
+/** Takes requests to reload, which commands leave in a file: also on a terminal, and on Windows, which has no SIGHUP. */
+function followRequests(home: string, ask: (request: ReloadRequest) => Promise<void>): () => void {
+  let timer: NodeJS.Timeout | undefined
+  let hasEnded = false
+  const look = async (): Promise<void> => {
+    // The home folder may be on a share that does not answer.
+    const isLeft = await isThere(requestFile(home, machine.pid)).catch(() => false)
+    if (hasEnded) return
+    const request = isLeft ? takeRequest(home) : undefined
+    if (request) void ask(request)
+    next()
+  }
+  const next = (): void => {
+    timer = setTimeout(() => void look(), lookForRequestMs).unref()
+  }
+  next()
+  return () => {
+    hasEnded = true
+    clearTimeout(timer)
+  }
 }
 
 /** A warning for each secret file of the command line that every account of this machine can read. */
@@ -232,7 +259,12 @@ async function answer(
       ? undefined
       : await claim(embedded, request, { options, tls, log, signal, hangup, used: usedStores(env) })
   if (embedded !== undefined && sole === undefined) return
-  const { service, runtime, reload } = await openCore({
+  const {
+    service,
+    runtime,
+    reload,
+    configurationWaits = () => {},
+  } = await openCore({
     rehearses: rehearsal !== undefined,
     ...(rehearsal
       ? {}
@@ -264,7 +296,7 @@ async function answer(
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
     let url = ''
     let undeclaredProxy = false
-    let reloads: Reloads | undefined = hangup.ends ? undefined : { latest: 0 }
+    let reloads: Reloads = { latest: 0 }
     // Other commands must not take a rehearsal for the server of this account.
     let forget = (): void => {}
     const register = despiteOutages('commands do not find this server yet', log, async () => {
@@ -299,6 +331,7 @@ async function answer(
     let unmark = (): void => {}
     const expiry = tls && (await import('./own-certificate.ts'))
     const certificate = expiry?.certificateInUse(log, () => clock.now())
+    const endings: (() => void)[] = []
     try {
       sole?.watch()
       if (embedded !== undefined && storeFiles) {
@@ -331,32 +364,36 @@ async function answer(
           // A server that stops is about to remove its entry.
           if (!signal.aborted) void register.now()
         }
-        const emptyInclude = (): boolean => takeEmptyInclude(homeOf(env))
-        hangup.reloadWith(
-          reloader({
-            restartSettings,
-            load,
-            emptyInclude,
-            certificate: () => certificateOf(request),
-            reload,
-            server: {
-              certificate: (pair) => {
-                const use = server.certificate(pair)
-                return () => {
-                  use()
-                  certificate?.use(String(pair.cert))
-                }
-              },
+        const watcher = configWatcher(request.configRead)
+        const reloading = reloader({
+          restartSettings,
+          load,
+          certificate: () => certificateOf(request),
+          reload,
+          watcher,
+          server: {
+            certificate: (pair) => {
+              const use = server.certificate(pair)
+              return () => {
+                use()
+                certificate?.use(String(pair.cert))
+              }
             },
-            log,
-            facts,
-            report,
-          }),
-        )
+          },
+          log,
+          facts,
+          report,
+        })
+        hangup.reloadWith(async () => await reloading.ask({ emptyInclude: false }))
+        endings.push(followRequests(homeOf(env), reloading.ask), watcher.end)
+        // An earlier process may have told something that is over.
+        configurationWaits(undefined)
+        if (options.watchConfig ?? embedded !== undefined) watcher.begin(reloading.offer, configurationWaits)
       }
       if (!signal.aborted) await once(signal, 'abort')
       // The configuration no longer matters.
       hangup.reloadWith(async () => {})
+      for (const end of endings) end()
       log({ level: 'info', msg: 'stopping: finishing requests in progress' })
     } finally {
       certificate?.end()
@@ -397,7 +434,7 @@ const claim = async (
 ) =>
   await soleServer(store, {
     used,
-    isOnTerminal: hangup.ends,
+    isOnTerminal: hangup.isOnTerminal,
     signal,
     log: server.log,
     standIn: async (reason) => {

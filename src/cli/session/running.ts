@@ -17,11 +17,11 @@ export type RunningServe = {
   readonly undeclaredProxy?: boolean | undefined
   /** The path of its svc.yaml. Undefined without one. */
   readonly configuration?: string | undefined
-  /** Absent from one that SIGHUP ends, because it was started on a terminal, and from one of an earlier version. */
+  /** Absent from one that does not reload. */
   readonly reloads?: Reloads | undefined
 }
 
-/** The reloads of a server since its start. */
+/** The reloads that a server was asked for since its start. */
 export type Reloads = {
   /** The number of the latest one, which may be under way. 0 before the first. */
   readonly latest: number
@@ -133,22 +133,29 @@ function namesIn(path: string, counts: (name: string) => boolean): readonly stri
 /** The server with a process id, as it is registered now. Undefined once it has ended. Throws as `readPrivate`. */
 export const serveWithId = (pid: number, home: string): RunningServe | undefined => serveIn(entryFile(home, pid))
 
-const requestFile = (home: string, pid: number): string => entryFile(home, pid).replace(/json$/, 'request')
+/** The question of a command to a server. */
+export type ReloadRequest = {
+  /** Accepts that patterns of `include:` match nothing any more. */
+  readonly emptyInclude: boolean
+}
 
-/** Asks a server to accept in its next reload that patterns of `include:` match nothing any more. Throws file system errors. */
-export const requestEmptyInclude = (pid: number, home: string): void =>
-  replaceFile(requestFile(home, pid), JSON.stringify(signed({ pid: machine.pid })), 0o600)
+/** The place of the request to a server. */
+export const requestFile = (home: string, pid: number): string => entryFile(home, pid).replace(/json$/, 'request')
 
-/** Whether a command of this account that still waits has asked this server for that. Removes the request. */
-export function takeEmptyInclude(home: string): boolean {
+/** Asks a server to reload. It finds the request sooner than in a second. Throws file system errors. */
+export const leaveRequest = (pid: number, home: string, request: ReloadRequest): void =>
+  replaceFile(requestFile(home, pid), JSON.stringify(signed({ ...request, pid: machine.pid })), 0o600)
+
+/** The request of a command of this account that still waits. Removes it. Undefined without one. */
+export function takeRequest(home: string): ReloadRequest | undefined {
   const file = requestFile(home, machine.pid)
   try {
-    const isRequested = isOf(processIn(file))
-    // One that stays would hold for the next reload as well.
+    const request: Partial<RunningServe & ProcessIdentity & ReloadRequest> = processIn(file)
+    // One that stays would ask again.
     rmSync(file, { force: true })
-    return isRequested
+    return isOf(request) ? { emptyInclude: request.emptyInclude === true } : undefined
   } catch {
-    return false
+    return undefined
   }
 }
 

@@ -175,14 +175,18 @@ function credentialFor(
 export async function configuration(
   flags: Pick<SessionFlags, 'config'>,
   env: ProcessEnvironment,
-  { tolerant = false, mustRun = false, reload }: Pick<LoadOptions, 'tolerant' | 'mustRun' | 'reload'> = {},
+  {
+    tolerant = false,
+    mustRun = false,
+    ...reading
+  }: Pick<LoadOptions, 'tolerant' | 'mustRun' | 'reload' | 'files'> = {},
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import('../../core/config/index.ts')
   return await loadConfig({
     ...(flags.config === undefined ? {} : { path: flags.config }),
     tolerant,
     mustRun,
-    reload,
+    ...reading,
     env,
     platform: machine.platform,
     home: homeOf(env),

@@ -3,6 +3,8 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -12,6 +14,7 @@ import {
   renameSync,
   rmSync,
   type Stats,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { dirname, posix, win32 } from 'node:path'
@@ -171,14 +174,22 @@ export function appendPrivate(path: string, text: string): void {
   }
 }
 
-/** As `writePrivate`, for any mode. Throws file system errors and leaves nothing behind then. */
-export function replaceFile(path: string, text: string, mode: number): void {
+/**
+ * As `writePrivate`, for any mode. With an owner, the file has exactly that mode; without one, the mask of the process
+ * narrows it. Throws file system errors and leaves nothing behind then.
+ */
+export function replaceFile(path: string, text: string, mode: number, owner?: Pick<Stats, 'uid' | 'gid'>): void {
   const made = `${path}.${machine.pid}-${Math.random().toString(36).slice(2)}`
   try {
     // `wx` neither follows a link nor overwrites an existing file.
     const descriptor = openSync(made, 'wx', mode)
     try {
-      writeSync(descriptor, text)
+      // All of it, or an error: a full disk may take a part.
+      writeFileSync(descriptor, text)
+      if (owner && !windows) {
+        fchownSync(descriptor, owner.uid, owner.gid)
+        fchmodSync(descriptor, mode)
+      }
       fsyncSync(descriptor)
     } finally {
       closeSync(descriptor)

@@ -1,5 +1,5 @@
 import { Fault, type FilePlace } from '../base/errors.ts'
-import { filesWithin } from '../base/files/index.ts'
+import { type ConfiguredFiles, filesWithin } from '../base/files/index.ts'
 import { count } from '../base/format.ts'
 import {
   isMap,
@@ -56,6 +56,8 @@ export type LoadOptions = WhereOptions & {
   readonly mustRun?: boolean | undefined
   /** Set by a reload: a pattern of `include:` that matches nothing any more is then a mistake. */
   readonly reload?: ReloadedIncludes | undefined
+  /** Access to svc.yaml and the files that it includes, for a caller that watches them. */
+  readonly files?: ConfiguredFiles | undefined
 }
 
 export type Config = {
@@ -121,7 +123,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const places = candidates(options)
   const searched = places.map(({ path }) => path)
   const misnamed: string[] = []
-  const files = filesWithin(maxFileMs)
+  const { files = filesWithin(maxFileMs) } = options
   const trust = configTrust({ platform: options.platform, uid: options.uid ?? process.getuid?.(), files })
   for (const candidate of places) {
     const text = await readFile(candidate, trust)

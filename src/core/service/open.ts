@@ -4,6 +4,7 @@ import { type Lazy, lazy, lazyGroups, lazyMethods } from '../base/lazy.ts'
 import { preload } from '../base/preload.ts'
 import type { Config } from '../config/index.ts'
 import type { DrillLinks, Runtime, RuntimeFacts, Service, Trial, TrialRequest } from '../protocol/service/service.ts'
+import type { Consequences } from '../watch/configuration/index.ts'
 import type { IncidentsQuery } from '../watch/states/index.ts'
 import { healthPart, type PlanChanges } from './health/health.ts'
 import {
@@ -29,10 +30,18 @@ export type Core = {
   readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
   /**
    * In `svc serve`: puts another configuration into force, in all parts together. `load` gets the one in force. Runs in
-   * progress end with the monitors that they began with. Rejects, and changes nothing, if `load` rejects or a part cannot
-   * use the configuration. The sections `serve` and `auth` have effect at the start only. Never call it twice at a time.
+   * progress end with the monitors that they began with. Rejects, and changes nothing, if `load` rejects, `demand` throws
+   * or a part cannot use the configuration. The sections `serve` and `auth` have effect at the start only. Never call it
+   * twice at a time.
    */
-  readonly reload: ((load: (inForce: Config) => Promise<Config>) => Promise<PlanChanges>) | undefined
+  readonly reload:
+    | ((
+        load: (inForce: Config) => Promise<Config>,
+        demand?: (consequences: Consequences) => void,
+      ) => Promise<PlanChanges>)
+    | undefined
+  /** In `svc serve`: why the configuration on disk has waited for too long. Undefined: it is in force, or waits for less. */
+  readonly configurationWaits: ((reason: string | undefined) => void) | undefined
 }
 
 /**
@@ -79,7 +88,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     cancelRuns: () => cancelAll(parts),
     close: () => closeAll(parts),
   }
-  return { service: localService(local), runtime, trial: health.trial, reload: reloadOf(ground, opened) }
+  const { configurationWaits } = opened
+  const reload = reloadOf(ground, opened)
+  return { service: localService(local), runtime, trial: health.trial, reload, configurationWaits }
 }
 
 async function groundOf(options: OpenOptions): Promise<Ground> {
@@ -235,11 +246,12 @@ const loadDrills = () => import('./drill/drill-answer.ts')
 const answerLoaders = [preloadOperations, loadNodes, loadDrills, async () => await (await loadImpact()).preloadImpact()]
 
 /** `Core.reload`. Absent in a command. */
-const reloadOf = ({ inForce }: Ground, { attempt, health, parts }: Opened): Core['reload'] =>
+const reloadOf = ({ inForce }: Ground, { attempt, health, parts, consequencesOf }: Opened): Core['reload'] =>
   attempt &&
-  ((load) =>
+  ((load, demand) =>
     attempt(async () => {
       const next = await load(inForce.config)
+      if (consequencesOf) demand?.(await consequencesOf(next))
       const changes = await health.changes(next)
       const commits = await Promise.all(parts.map(async (part) => await part.reload?.(next)))
       inForce.config = next

@@ -1,5 +1,8 @@
 import type { Part } from './part.ts'
 
+/** A reload that was given up before anything was decided about the configuration. It counts as none. */
+export class GivenUp extends Error {}
+
 export type ReloadPart = Required<Pick<Part, 'metrics'>> & {
   /** Runs an attempt to reload the configuration, and remembers whether it succeeded. */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>
@@ -17,7 +20,7 @@ export function reloadPart(now: () => number): ReloadPart {
         isSuccessful = true
         return result
       } catch (error) {
-        isSuccessful = false
+        if (!(error instanceof GivenUp)) isSuccessful = false
         throw error
       }
     },

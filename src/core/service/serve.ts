@@ -5,6 +5,7 @@ import type { OwnParts } from '../checks/plan/index.ts'
 import type { Config } from '../config/index.ts'
 import type { Runtime, RuntimeFacts } from '../protocol/service/service.ts'
 import { type Data, loadNodesOfNewerStore, type Newer, type StoreHolder } from '../store/index.ts'
+import type { Consequences } from '../watch/configuration/index.ts'
 import { type AccountsPart, accountsPart } from './accounts/accounts.ts'
 import { auditPart } from './accounts/audit.ts'
 import { type DrillPart, drillPart } from './drill/drill.ts'
@@ -23,6 +24,7 @@ import type { historyPart } from './results/readings.ts'
 import { resultHistoryPart } from './results/results.ts'
 import { silencePart } from './silences/silences.ts'
 import { storePart } from './store/store.ts'
+import { consequencesOf } from './watch/consequences.ts'
 import { schedulePart } from './watch/schedule.ts'
 import { statesPart } from './watch/states.ts'
 import { statesKeeper } from './watch/states-keeper.ts'
@@ -57,6 +59,9 @@ export type Opened = Pick<Parts, 'history' | 'silences' | 'silencesIn'> &
     readonly health: HealthPart
     readonly drills: () => Promise<DrillPart>
     readonly attempt?: ReloadPart['attempt']
+    /** The consequences of another configuration. */
+    readonly consequencesOf?: (next: Config) => Promise<Consequences>
+    readonly configurationWaits?: (reason: string | undefined) => void
     readonly facts?: Pick<RuntimeFacts, 'node' | 'unusableStore'> & {
       readonly [F in 'schedule' | 'notKept']: () => string | undefined
     }
@@ -161,6 +166,8 @@ export async function partsOfServer({ options, services, store, inForce }: Groun
     elsewhere: nodes.elsewhere,
     answerToNode: nodes.answerToNode,
     attempt: reloads.attempt,
+    consequencesOf: async (next) => await consequencesOf(inForce.config, next, states, lease.keyOf),
+    configurationWaits: (reason) => states.sayConfiguration(reason),
     facts: {
       node,
       unusableStore: newer?.what === 'store' ? newer.fault.reason : undefined,

@@ -265,9 +265,9 @@ async function argumentsOf(
   if (topic === 'config' && arg === 'key') return fixed(Object.keys(configKeys))
   if (id === 'notify:test') return await receivers(rest, env)
   if (id === 'drivers:add') return fixed(driverNames)
-  if (id === 'monitors:test') return await monitors([], env)
+  if (['monitors:test', 'monitors:edit', 'monitors:remove'].includes(id)) return await monitors([], env)
   if (id === 'impact') return [...(await monitors([], env)), ...(await tags(env))]
-  if (id === 'monitors:kinds') {
+  if (id === 'monitors:kinds' || id === 'monitors:add') {
     const { describeKinds } = await import('../../../core/checks/plan/index.ts')
     return (await describeKinds()).map(({ name, title }) => ({ value: name, description: title }))
   }

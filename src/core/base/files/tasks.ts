@@ -10,6 +10,7 @@ export type FileStatus = {
   readonly isFile: boolean
   readonly isFolder: boolean
   readonly isLink: boolean
+  readonly inode: number
   readonly mode: number
   readonly uid: number
   readonly gid: number
@@ -174,6 +175,7 @@ const statusOf = (stats: Stats): FileStatus => ({
   isFile: stats.isFile(),
   isFolder: stats.isDirectory(),
   isLink: stats.isSymbolicLink(),
+  inode: stats.ino,
   mode: stats.mode,
   uid: stats.uid,
   gid: stats.gid,

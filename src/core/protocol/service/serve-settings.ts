@@ -12,6 +12,10 @@ export const serveSettings = {
     least: { Basic: 5_000, Standard: 10_000, Advanced: 30_000 },
     doc: 'Intervals at which svc serve runs each monitor, if a svc.yaml exists: a duration for Standard, a map of modes, or `off`. A type and a monitor can have their own',
   },
+  watchConfig: {
+    type: 'flag',
+    doc: 'Whether svc serve reloads by itself when svc.yaml or an included file changes; by default only with an embedded store',
+  },
   confirm: {
     type: 'duration',
     default: 20_000,

@@ -35,7 +35,7 @@ import type { NotifyPart } from '../notify/notify.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
 import type { Part } from '../part.ts'
 import type { SchedulePart } from '../watch/schedule.ts'
-import { type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
+import { configurationKey, type StatesPart, verdictsOf, watchedMonitors } from '../watch/states.ts'
 import { NodeQuestions } from './node-questions.ts'
 
 /** How often time passes for the membership. Milliseconds. */
@@ -414,7 +414,12 @@ function settingsOf(node: string, watched: readonly WatchedMonitor[]): MemberSet
   return {
     digest: createHash('sha256').update(text).digest('hex').slice(0, 32),
     network: presentKeys(network),
-    own: new Set([...own, machineKey(node, lineKey), machineKey(node, receiverKey)]),
+    own: new Set([
+      ...own,
+      machineKey(node, lineKey),
+      machineKey(node, receiverKey),
+      machineKey(node, configurationKey),
+    ]),
   }
 }
 

@@ -25,6 +25,7 @@ import type { Silence, StateOfSubject } from '../../watch/silences/index.ts'
 import {
   type Effect,
   lineKey,
+  monitorOfSvc,
   type NodeAnswer,
   type Question,
   type RunOfStates,
@@ -46,6 +47,9 @@ import { incidentLine } from './incident-log.ts'
 import { Blips, endedIncidents, isTroubled, mostRecords, openIncidents, type TroubledSubject } from './incidents.ts'
 import type { ScheduledMonitor } from './scheduled-monitors.ts'
 import { type StatesKeeper, statesKeeper } from './states-keeper.ts'
+
+/** The key of the configuration of this node, a monitor that no schedule runs. */
+export const configurationKey = '/svc/configuration'
 
 /** How often time passes for the states. Milliseconds. */
 const tickMs = 1_000
@@ -98,6 +102,8 @@ export type StatesPart = Part & {
   readonly again: (taken: Pick<Taken, 'states' | 'incidents'>) => void
   /** Takes verdicts about a monitor that no schedule runs, as of a run that has just ended. */
   readonly say: (key: string, verdicts: readonly Verdict[]) => void
+  /** Why the configuration on disk is not in force. Undefined: it is, or not for long. */
+  readonly sayConfiguration: (reason: string | undefined) => void
   /** The open questions to other nodes. */
   readonly questions: () => readonly Question[]
   /** Other nodes have answered. */
@@ -124,6 +130,7 @@ export function statesPart(
   let monitors = new Map<string, ScheduledMonitor>()
   const slugs = new WeakMap<object, Map<string, string>>()
   const blips = new Blips()
+  const ownConfiguration = lease.keyOf(configurationKey)
   const slugOf = ({ key, check }: SubjectView): string => {
     const declared = monitors.get(key)?.monitor.kind.checks ?? noChecks
     const ofKind = slugs.get(declared) ?? new Map<string, string>()
@@ -157,6 +164,12 @@ export function statesPart(
     )
   }
 
+  const say: StatesPart['say'] = (key, verdicts) => {
+    if (!clock || !states) return
+    const now = clock.now()
+    carryOut(states.ran({ key, depth: 'Basic', beganAt: now, endedAt: now, verdicts }, now))
+  }
+
   const restored = (now: number): States => {
     const made = new States(now, [], lease.keyOf(lineKey), lease.otherNode)
     if (before) made.restore(before.states, now, now - (before.ageMs ?? 0))
@@ -181,7 +194,7 @@ export function statesPart(
       const current = states ?? restored(clock.now())
       states = current
       const reports = lease.reports.filter(({ key }) => lease.has(key))
-      const watched = [...watchedMonitors(scheduled, config), ...reports]
+      const watched = [...watchedMonitors(scheduled, config), ...reports, monitorOfSvc(ownConfiguration)]
       carryOut(current.configure(watched, clock.now(), witnesses, lease.isElsewhere))
       timer ??= setInterval(() => carryOut(current.tick(ofSchedule.now())), tickMs)
     },
@@ -226,10 +239,16 @@ export function statesPart(
       states?.restore(stored, now, now - (silentMs ?? now))
     },
     again: (stored) => keeper.ledger.again(stored, time.now()),
-    say: (key, verdicts) => {
-      if (!clock || !states) return
-      const now = clock.now()
-      carryOut(states.ran({ key, depth: 'Basic', beganAt: now, endedAt: now, verdicts }, now))
+    say,
+    sayConfiguration: (reason) => {
+      const check = 'configuration'
+      const isKnown = typeof states?.stateOf({ key: ownConfiguration, check }) === 'object'
+      if (reason !== undefined) {
+        const message = `the configuration has changed and is not applied: ${reason}`.slice(0, mostCharacters)
+        say(ownConfiguration, [{ check, depth: 'Basic', level: 'failed', message }])
+      } else if (isKnown) {
+        say(ownConfiguration, [{ check, depth: 'Basic', level: 'ok', message: 'the configuration is applied' }])
+      }
     },
     questions: () => states?.questions ?? [],
     takeAnswers: (answers) => {
