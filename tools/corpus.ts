@@ -93,7 +93,9 @@ const firstRuns: readonly (readonly [FirstRun, string])[] = [
   ['wrong expectation', 'the row was mistaken, and was corrected'],
 ]
 /** Once each, whatever the number of modes. */
-const invisible = [...new Map(rows.flatMap((row) => (row.invisible ? [[`${row.server} ${row.fault}`, row]] : []))).values()]
+const invisible = [
+  ...new Map(rows.flatMap((row) => (row.invisible ? [[`${row.server} ${row.fault}`, row]] : []))).values(),
+]
 const holds = ({ verdict }: RowRecord): boolean => verdict.problems.length === 0
 
 /** The entry of the page under a check that needs a setting. */

@@ -61,7 +61,7 @@ const file = new URL('never-met.yaml', import.meta.url)
 const all: Readonly<Record<string, Faults>> = parse(readFileSync(file, 'utf8'))
 const prelude = new URL('never-met.sh', import.meta.url).pathname
 const password = 'correct horse battery'
-/** What {env: NAME} refers to. The key of the account is made with its server. */
+/** Values of {env: NAME}. The key of the account is made with its server. */
 const secrets: Record<string, string> = { PASSWORD: password, FTP_PASSWORD: vsftpdPassword, PROBE: probe.password }
 /** For the plain clients, which ask nobody. */
 const clients = { LC_ALL: 'C.UTF-8', PGPASSWORD: password, MYSQL_PWD: password }

@@ -38,7 +38,10 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
     }
     await finds(look('loop'), 'answer: …loop.svc.test is an alias of itself: loop…')
     await finds(look('www.sub'), 'answer: …refers to ns.sub.svc.test for sub.svc.test…')
-    await finds(look('mx', { type: 'MX' }), 'targets failed (dns): mx.svc.test MX names gone.svc.test, which has no address')
+    await finds(
+      look('mx', { type: 'MX' }),
+      'targets failed (dns): mx.svc.test MX names gone.svc.test, which has no address',
+    )
   })
 
   test('an empty list of expected records is a mistake in svc.yaml', () => {

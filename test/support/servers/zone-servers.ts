@@ -48,7 +48,11 @@ export async function startZoneServer(program: ZoneProgram, records: readonly st
   writeFileSync(join(folder, 'svc.zone'), [...zone, ...records, ''].join('\n'))
   const file = join(folder, 'server.conf')
   writeFileSync(file, configurations[program](folder, port))
-  const running = await startDaemon(findProgram(program) ?? '', [...(program === 'nsd' ? ['-d'] : []), '-c', file], port)
+  const running = await startDaemon(
+    findProgram(program) ?? '',
+    [...(program === 'nsd' ? ['-d'] : []), '-c', file],
+    port,
+  )
   return {
     port,
     server: `127.0.0.1:${port}`,

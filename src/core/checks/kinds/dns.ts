@@ -4,7 +4,14 @@ import { count, showDuration } from '../../base/format.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
-import { needsTcp, obstacleText, queryCode, queryMessage, querySignatures, refusalCode } from '../../base/net/dns-query.ts'
+import {
+  needsTcp,
+  obstacleText,
+  queryCode,
+  queryMessage,
+  querySignatures,
+  refusalCode,
+} from '../../base/net/dns-query.ts'
 import { quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'

@@ -154,9 +154,9 @@ function evaluateReplicas(
     const why = whyUnfit(one)
     return why === undefined ? [] : [`${one.address} ${why}`]
   })
-  // Beside one that can take over, a replica may be kept for another purpose.
-  const kept = replicas.filter((one) => !one.isCandidate && whyUnfit(one) === undefined)
-  const fit = replicas.length - unfit.length - (min === undefined ? kept.length : 0)
+  // Beside one that can take over, a replica may be spares for another purpose.
+  const spares = replicas.filter((one) => !one.isCandidate && whyUnfit(one) === undefined)
+  const fit = replicas.length - unfit.length - (min === undefined ? spares.length : 0)
   const message = `${name}: ${fit} of ${count(replicas.length, 'replica')} can take over`
   if (min !== undefined) {
     const measurement = { value: fit, unit: 'count', limit: min, bound: 'atLeast' } as const
@@ -165,7 +165,7 @@ function evaluateReplicas(
     return fit < min ? fail(check, 'data', against, more) : ok(check, against, more)
   }
   if (fit === 0 && replicas.length > 0) {
-    const excluded = kept.map(({ address }) => `${address} may not become the primary (replica-priority 0)`)
+    const excluded = spares.map(({ address }) => `${address} may not become the primary (replica-priority 0)`)
     return fail(check, 'data', message, { details: [...unfit, ...excluded] })
   }
   if (replicas.length === 0) return warn(check, `${name} has no replica: no failover is possible`)
