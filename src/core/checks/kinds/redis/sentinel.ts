@@ -154,7 +154,7 @@ function evaluateReplicas(
     const why = whyUnfit(one)
     return why === undefined ? [] : [`${one.address} ${why}`]
   })
-  // Beside one that can take over, a replica may be spares for another purpose.
+  // Beside one that can take over, a replica may have another purpose.
   const spares = replicas.filter((one) => !one.isCandidate && whyUnfit(one) === undefined)
   const fit = replicas.length - unfit.length - (min === undefined ? spares.length : 0)
   const message = `${name}: ${fit} of ${count(replicas.length, 'replica')} can take over`
