@@ -92,6 +92,10 @@ const firstRuns: readonly (readonly [FirstRun, string])[] = [
   ['wrong cause', 'svc reported the fault with a wrong or a misleading cause'],
   ['wrong expectation', 'the row was mistaken, and was corrected'],
 ]
+/** Once each, whatever the number of modes. */
+const invisible = [
+  ...new Map(rows.flatMap((row) => (row.invisible ? [[`${row.server} ${row.fault}`, row]] : []))).values(),
+]
 const holds = ({ verdict }: RowRecord): boolean => verdict.problems.length === 0
 
 /** The entry of the page under a check that needs a setting. */
@@ -176,6 +180,14 @@ ${blind
   .filter((row) => row.blind !== 'held' && row.blind !== 'wrong expectation')
   .map((row) => `- ${row.blind}: ${cell(row.fault)} (${row.server})`)
   .join('\n')}
+
+## What svc cannot see
+
+These faults have rows, which expect a healthy report in every mode. The reply to the plain client shows the fault.
+
+| fault | why svc cannot see it | a plain client |
+|---|---|---|
+${invisible.map((row) => `| ${cell(row.fault)} (${row.server}) | ${cell(row.invisible ?? '')} | ${cell(row.client ?? '')} |`).join('\n')}
 
 ## What svc does not see without a setting
 

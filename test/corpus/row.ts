@@ -12,8 +12,8 @@ export type State = 'healthy' | 'warning' | 'not checked' | 'unhealthy'
 export type Expected = { readonly state: 'healthy' } | Unwell
 type Unwell = {
   readonly state: Exclude<State, 'healthy'>
-  /** The result that names the cause. It must be the first one that is not ok. */
-  readonly check: string
+  /** The result that names the cause. It must be the first one that is not ok. Absent: any check may name it. */
+  readonly check?: string
   /** Another result that may name it instead, where the timing of the server decides which check meets the fault. */
   readonly orCheck?: string
   readonly fault?: FaultClass
@@ -76,10 +76,12 @@ export type Row<Server> = {
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
   /** The reports of the shallower modes on the same fault, while it is planted. `mode` is Advanced then. */
-  readonly shallower?: Readonly<Record<'Basic' | 'Standard', Expected>>
+  readonly shallower?: Readonly<Record<'Basic' | 'Standard', Expected | undefined>>
   readonly client?: PlainClient<Server>
   /** Present: `expected` was written before the first run, by somebody who had not read the sources of the kind. */
   readonly blind?: FirstRun
+  /** Why no monitoring program of this kind can see the fault. Present: `expected` is healthy all the same. */
+  readonly invisible?: string
   /** The report of version 0.1 on the same fault, where that was wrong. */
   readonly before?: string
   /** Other monitoring programs, asked about the same fault. */
@@ -125,7 +127,7 @@ export function assess(expected: Expected, { results }: Pick<MonitorReport, 'res
     problems.push(problem)
   }
   if (expected.state !== 'healthy' && first) {
-    if (first.check !== expected.check && first.check !== expected.orCheck)
+    if (expected.check !== undefined && first.check !== expected.check && first.check !== expected.orCheck)
       report(`the first line is of ${first.check}, expected ${expected.check} (${line})`)
     if (expected.fault !== undefined && first.fault !== expected.fault)
       report(`fault class ${first.fault}, expected ${expected.fault}`)

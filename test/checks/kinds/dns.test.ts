@@ -103,9 +103,11 @@ async function nameServer(script: Script) {
   return {
     server: `127.0.0.1:${port}`,
     requests: () => requestCount,
+    refuseTcp: () => void tcp.close(),
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
       udp.close()
+      if (!tcp.listening) return
       tcp.close()
       await once(tcp, 'close')
     },
@@ -293,6 +295,15 @@ describe('dns faults', () => {
   test('H19 an alias of another zone passes at a server that refuses that zone', async () => {
     const { results } = await ask(firstAliasOnly(loop), { query: 'cdn.test' })
     await findsOnly(results, 'answer ok', 'latency ok')
+  })
+
+  test('H72 an answer that is too long for UDP, of a server that refuses TCP, says so', async () => {
+    await using there = await nameServer(() => ({ truncated: true }))
+    there.refuseTcp()
+    await finds(runKind(dns, { query: 'app.test', server: there.server }), [
+      'answer failed (refused)',
+      /has an answer for app\.test that is too long for UDP, and refuses TCP/,
+    ])
   })
 
   test('a truncated answer is repeated over TCP', () =>

@@ -301,6 +301,17 @@ describe('http faults', () => {
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
+  test('H59 a chunk whose size is no number is named, and is no answer that was cut short', async () => {
+    await using there = await peer(
+      (socket) =>
+        void socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n')),
+    )
+    await finds(runKind(http, { url: `http://127.0.0.1:${there.port}/` }), [
+      'body failed (protocol)',
+      /sent a body whose chunks cannot be read/,
+    ])
+  })
+
   test('an incomplete answer is a protocol fault, in the head and in the body', async () => {
     const whole = answer(200, 'x'.repeat(1_000))
     await finds(look(cutAfter(80, whole)), 'body failed (protocol)')

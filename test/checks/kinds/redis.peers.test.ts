@@ -49,6 +49,15 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await names('Advanced')).toEqual([...standard, 'fork', 'rejected', 'latency', 'round trip'])
       expect(await server.left()).toEqual([])
     })
+    test('H70 a database that the server does not have is a failure, and one without the privilege to select it is not', async () => {
+      const at = (database: number, user = '') => ({ url: `${server.url.replace('//', `//${user}`)}/${database}` })
+      await finds(run(at(15), 'Standard'), 'role ok')
+      await finds(run(at(16), 'Standard'), ['database failed', /DB index is out of range/])
+      server.cli('ACL', 'SETUSER', 'watcher', 'on', 'nopass', '+ping', '+info')
+      onTestFinished(() => void server.cli('ACL', 'DELUSER', 'watcher'))
+      const watched = await run({ ...at(1, 'watcher@'), password: secret(word) }, 'Standard')
+      expect(watched.filter(({ status }) => status !== 'ok')).toEqual([])
+    })
     test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       const textOf = (check: string): string => checked(results, check).message

@@ -358,10 +358,12 @@ describe('the answer to MAIL FROM', () => {
     ]
     for (const mail of failures) expect(await answered(mail)).toMatchObject({ status: 'failed', fault: 'data' })
   })
-  test('H20 names a full server, a misconfigured one and another fault of its own (simulated)', async () => {
+  test('H20 names a full server, a full mailbox, a misconfigured one and another fault of its own (simulated)', async () => {
     for (const [mail, cause] of [
       ['452 4.3.1 later', 'no room'],
       ['452 later', 'no room'],
+      ['452 4.2.2 over quota', 'the mailbox is full'],
+      ['451 4.2.2 over quota', 'the mailbox is full'],
       ['451 4.3.5 Server configuration error', 'is misconfigured'],
       ['451 4.3.0 queue file write error', 'a fault of its own'],
       ['450 4.3.2 not now', 'a fault of its own'],

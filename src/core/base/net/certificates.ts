@@ -353,6 +353,10 @@ function distrust(chain: Chain, error: string, top: string): string {
   }
   const invalid = purposeErrors.has(error) ? chain.certificates.slice(1).find(({ isCa }) => !isCa) : undefined
   if (invalid) return `the chain does not verify: issuer "${invalid.name}" is not a CA, so it may not sign certificates`
+  if (error === 'UNSPECIFIED') {
+    const such = 'such as a signature with SHA-1, name constraints, or a critical extension that clients do not know'
+    return `the chain does not verify, for a reason that Node does not name, ${such}: openssl s_client -connect names it`
+  }
   return `the chain does not verify: ${verificationErrors[error] ?? 'openssl s_client -connect shows why'} (${error})`
 }
 

@@ -50,14 +50,21 @@ export const queryCode = async (query: Query): Promise<number> => (await ask(que
  */
 export async function queryMessage(query: Query): Promise<DnsMessage> {
   const datagram = await askByDatagram(query)
-  const isCut = (datagram.readUInt8(2) & 2) !== 0
   try {
-    return readMessage(isCut ? await ask(query) : datagram)
+    return readMessage(isCut(datagram) ? await ask(query) : datagram)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new ProbeError('protocol', `${hostPort(query.ip, query.port)} sent an unreadable answer`)
   }
 }
+
+/** Whether the server answers by datagram, and its answer is cut off. */
+export const needsTcp = (query: Query): Promise<boolean> =>
+  askByDatagram(query).then(isCut, () => {
+    query.signal.throwIfAborted()
+    return false
+  })
+const isCut = (datagram: Buffer): boolean => (datagram.readUInt8(2) & 2) !== 0
 
 /** How often a question is sent, and how many milliseconds svc waits for each answer: a datagram may get lost. */
 const datagrams = { sent: 3, waitMs: 1_000 }

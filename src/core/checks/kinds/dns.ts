@@ -4,7 +4,14 @@ import { count, showDuration } from '../../base/format.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
-import { obstacleText, queryCode, queryMessage, querySignatures, refusalCode } from '../../base/net/dns-query.ts'
+import {
+  needsTcp,
+  obstacleText,
+  queryCode,
+  queryMessage,
+  querySignatures,
+  refusalCode,
+} from '../../base/net/dns-query.ts'
 import { quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
@@ -109,13 +116,17 @@ async function messageOf(resolver: Resolver, { name, type, signal }: NameQuestio
 
 /**
  * The error code of a look-up. c-ares calls an answer without the question unreadable, and Unbound refuses a client in
- * this way: then the response code is read over TCP. It also reports every error of a socket as a refusal (`refusalCode`).
+ * this way: then the response code is read over TCP. It also reports every error of a socket as a refusal (`refusalCode`),
+ * and that of TCP after an answer that is cut off.
  * Rejects only when the signal aborts.
  */
 async function readableCode(resolver: Resolver, code: string, { name, type, signal }: NameQuestion): Promise<string> {
-  if (code === 'ECONNREFUSED') return await refusalCode(resolver.getServers().map(placeOf), name, signal)
-  if (code !== 'EBADRESP') return code
   const { host: ip, port } = placeOf(resolver.getServers()[0] ?? '')
+  if (code === 'ECONNREFUSED') {
+    if (await needsTcp({ ip, port, name, type, signal })) return 'ETRUNCATED'
+    return await refusalCode(resolver.getServers().map(placeOf), name, signal)
+  }
+  if (code !== 'EBADRESP') return code
   const limit = AbortSignal.any([signal, AbortSignal.timeout(overTcpMs)])
   try {
     return responseCodes[await queryCode({ ip, port, name, type, signal: limit })] ?? code
@@ -395,10 +406,11 @@ export const targets = check({
     const lost = all.filter(({ problem }) => problem?.isAbsent)
     if (lost.length > 0) {
       const names = summaryOf(lost.map(({ host }) => host))
-      return warn('targets', `${subject} names ${names}, which ${lost.length === 1 ? 'has' : 'have'} no address`, {
-        address,
-        details,
-      })
+      const message = `${subject} names ${names}, which ${lost.length === 1 ? 'has' : 'have'} no address`
+      // With one host left, clients still reach the service.
+      return lost.length === all.length
+        ? fail('targets', 'dns', message, { address, details })
+        : warn('targets', message, { address, details })
     }
     if (details.length > 0) {
       const why = `not checked: ${count(details.length, 'host')} of ${subject} could not be looked up`
@@ -644,6 +656,12 @@ function dnsFault(code: string, lookUp: FailedLookUp): ProbeError {
       return new ProbeError(
         'refused',
         `${servers} refused the query after ${took}: host up, no name server on that port`,
+        [code],
+      )
+    case 'ETRUNCATED':
+      return new ProbeError(
+        'refused',
+        `${servers} has an answer for ${name} that is too long for UDP, and refuses TCP: let TCP reach its port`,
         [code],
       )
     case 'EBADNAME':

@@ -57,8 +57,14 @@ export function call(socket: Socket, address: string, ask: HttpCall, redact: Red
       out.on('continue', interimAnswer)
       out.on('information', interimAnswer)
       out.on('error', failed)
-      out.on('upgrade', (answer) => resolve(headOf(answer, address, redact)))
-      out.on('response', (answer) => resolve(headOf(answer, address, redact)))
+      // What the parser cannot read in the body: the answer itself only ends.
+      let unreadable: NodeJS.ErrnoException | undefined
+      out.on('error', (error) => {
+        unreadable = error
+      })
+      const head = (answer: IncomingMessage): Head => headOf(answer, address, redact, () => unreadable)
+      out.on('upgrade', (answer) => resolve(head(answer)))
+      out.on('response', (answer) => resolve(head(answer)))
       out.end(ask.body)
     } catch (error) {
       failed(error as NodeJS.ErrnoException)
@@ -66,7 +72,7 @@ export function call(socket: Socket, address: string, ask: HttpCall, redact: Red
   })
 }
 
-function headOf(answer: IncomingMessage, address: string, redact: Redact): Head {
+function headOf(answer: IncomingMessage, address: string, redact: Redact, unreadable: Unreadable): Head {
   // A connection that breaks before anyone reads must not cause an unhandled error; `read` reports it.
   answer.on('error', () => {})
   const headers = Object.entries(answer.headersDistinct).map(([name, values]) => [name, (values ?? []).join(', ')])
@@ -74,18 +80,33 @@ function headOf(answer: IncomingMessage, address: string, redact: Redact): Head 
     status: answer.statusCode ?? 0,
     headers: Object.fromEntries(headers) as Record<string, string>,
     cookies: answer.headersDistinct['set-cookie'] ?? [],
-    read: (max) => readBody(answer, address, max, redact),
+    read: (max) => readBody(answer, address, max, redact, unreadable),
   }
 }
 
-async function readBody(answer: IncomingMessage, address: string, max: number, redact: Redact): Promise<Body> {
+/** The error of the parser, if it could not read on. */
+type Unreadable = () => NodeJS.ErrnoException | undefined
+
+async function readBody(
+  answer: IncomingMessage,
+  address: string,
+  max: number,
+  redact: Redact,
+  unreadable: Unreadable,
+): Promise<Body> {
   const coding = answer.headers['content-encoding']
-  const received = await receive(answer, address, coding === undefined ? max : max + codingBytes, redact)
+  const received = await receive(answer, address, coding === undefined ? max : max + codingBytes, redact, unreadable)
   const { bytes, more } = await decodeBody(received, { coding, max, address })
   return { bytes: bytes.subarray(0, max), more: more || bytes.length > max }
 }
 
-async function receive(answer: IncomingMessage, address: string, max: number, redact: Redact): Promise<Body> {
+async function receive(
+  answer: IncomingMessage,
+  address: string,
+  max: number,
+  redact: Redact,
+  unreadable: Unreadable,
+): Promise<Body> {
   const chunks: Buffer[] = []
   let length = 0
   try {
@@ -97,6 +118,9 @@ async function receive(answer: IncomingMessage, address: string, max: number, re
     }
   } catch (error) {
     const systemError = error as NodeJS.ErrnoException
+    const parsing = unreadable()
+    if (parsing?.code?.startsWith('HPE_') && parsing.code !== 'HPE_INVALID_EOF_STATE')
+      throw meaning(parsing, address, redact)
     if (systemError.code !== 'ECONNRESET' && systemError.code !== 'ERR_STREAM_PREMATURE_CLOSE')
       throw meaning(systemError, address, redact)
     const announced = answer.headers['content-length']
@@ -125,6 +149,9 @@ function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address
   const why = ambiguous[isBeside ? 'HPE_INVALID_TRANSFER_ENCODING' : code]
   if (why !== undefined) {
     return new ProbeError('protocol', `${address} ${why}: clients disagree on where the answer ends`, [code])
+  }
+  if (code === 'HPE_INVALID_CHUNK_SIZE' || code === 'HPE_STRICT') {
+    return new ProbeError('protocol', `${address} sent a body whose chunks cannot be read (size of a chunk)`, [code])
   }
   if (code.startsWith('HPE_')) {
     const received = Buffer.isBuffer(error.rawPacket) ? `: it sent ${quote(redact(error.rawPacket))}` : ''

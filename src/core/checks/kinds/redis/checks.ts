@@ -55,13 +55,18 @@ const allowWrites = {
 /** Selects the database of the URL before checks read or write keys. Otherwise, they would use another database. */
 export const selectDatabase = onRedis({
   depth: 'Standard',
-  results: {},
+  results: { database: 'Reported only when the server refuses the database of the url' },
   settings: { queues: queuesSetting, allowWrites },
+  privilege: 'ACL SETUSER <account> +select',
   gate: true,
-  applies: ({ database }, settings) => database !== 0 && (settings.queues !== undefined || settings.allowWrites),
-  observe: async (redis, _, { step }) => {
-    step('queue')
-    await redis.ask('SELECT', String(redis.database))
+  applies: ({ database }) => database !== 0,
+  observe: async (redis, { queues, allowWrites: writes }, { step }) => {
+    step('database')
+    const reply = await redis.send('SELECT', String(redis.database))
+    if (!isError(reply)) return
+    // An account that reads and writes no key need not be able to select a database.
+    if (reply.error.startsWith('NOPERM') && queues === undefined && !writes) return
+    throw redis.meaningOf(reply.error)
   },
   evaluate: () => [],
 })

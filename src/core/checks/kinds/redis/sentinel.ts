@@ -106,7 +106,13 @@ export const sentinelQuorum = onRedis({
 })
 
 /** A replica as a Sentinel reports it. `link` is `ok` or `err`. */
-type SentinelReplica = { readonly address: string; readonly flags: readonly string[]; readonly link: string }
+type SentinelReplica = {
+  readonly address: string
+  readonly flags: readonly string[]
+  readonly link: string
+  /** Whether it may become the primary: not with replica-priority 0. */
+  readonly isCandidate: boolean
+}
 
 /** Why a replica could not take over, or undefined. */
 function whyUnfit({ flags, link }: SentinelReplica): string | undefined {
@@ -128,6 +134,7 @@ export const sentinelReplicas = onRedis({
           address: addressOf(row),
           flags: flagsOf(row),
           link: text(row, 'master-link-status'),
+          isCandidate: !/^0$/.test(text(row, 'slave-priority')),
         }),
       )
       yield { name, replicas }
@@ -147,7 +154,9 @@ function evaluateReplicas(
     const why = whyUnfit(one)
     return why === undefined ? [] : [`${one.address} ${why}`]
   })
-  const fit = replicas.length - unfit.length
+  // Beside one that can take over, a replica may have another purpose.
+  const spares = replicas.filter((one) => !one.isCandidate && whyUnfit(one) === undefined)
+  const fit = replicas.length - unfit.length - (min === undefined ? spares.length : 0)
   const message = `${name}: ${fit} of ${count(replicas.length, 'replica')} can take over`
   if (min !== undefined) {
     const measurement = { value: fit, unit: 'count', limit: min, bound: 'atLeast' } as const
@@ -155,7 +164,10 @@ function evaluateReplicas(
     const against = withThreshold(message, { limit: min }, 'count', 'atLeast')
     return fit < min ? fail(check, 'data', against, more) : ok(check, against, more)
   }
-  if (fit === 0 && unfit.length > 0) return fail(check, 'data', message, { details: unfit })
+  if (fit === 0 && replicas.length > 0) {
+    const excluded = spares.map(({ address }) => `${address} may not become the primary (replica-priority 0)`)
+    return fail(check, 'data', message, { details: [...unfit, ...excluded] })
+  }
   if (replicas.length === 0) return warn(check, `${name} has no replica: no failover is possible`)
   return unfit.length > 0 ? warn(check, message, { details: unfit }) : ok(check, message)
 }

@@ -301,7 +301,7 @@ export const postmaster = onSmtp({
 const isSyntax = (code: number): boolean => (code >= 500 && code <= 504) || code === 555
 
 /** `deferred`: the server asks the client to return later, as with greylisting. The others are faults of the server. */
-type Verdict = 'accepted' | 'deferred' | 'full' | 'misconfigured' | 'troubled' | 'refused'
+type Verdict = 'accepted' | 'deferred' | 'full' | 'overQuota' | 'misconfigured' | 'troubled' | 'refused'
 
 /** The enhanced status code at the beginning of a reply, e.g. `4.7.1` (RFC 3463). */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
@@ -311,8 +311,9 @@ const noSpace = /\b(?:insufficient|not enough|out of|no)\b.{0,20}\b(?:disk|stora
 
 /**
  * The meaning of a reply to MAIL FROM or RCPT TO. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
- * greylisting; 452 and 4.3.x come from the mail system itself and stop all mail: 4.3.1 because it is full, 4.3.5
- * because its configuration is wrong, any other because of a fault that its log names (RFC 3463, 3.4). 454 does not
+ * greylisting, except for 4.2.2, a mailbox that is full; 452 and 4.3.x come from the mail system itself and stop all
+ * mail: 4.3.1 because it is full, 4.3.5 because its configuration is wrong, any other because of a fault that its log
+ * names (RFC 3463, 3.3 and 3.4). 454 does not
  * mean greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
  */
 function verdictOf({ code, lines }: SmtpReply): Verdict {
@@ -320,7 +321,8 @@ function verdictOf({ code, lines }: SmtpReply): Verdict {
   const [status = ''] = enhancedCode.exec(lines[0] ?? '') ?? []
   if (status === '4.3.5') return 'misconfigured'
   if (status.startsWith('4.3.') && status !== '4.3.1' && code !== 452) return 'troubled'
-  if (code === 452 || status === '4.3.1' || status === '4.2.2' || noSpace.test(lines.join(' '))) return 'full'
+  if (status === '4.2.2') return 'overQuota'
+  if (code === 452 || status === '4.3.1' || noSpace.test(lines.join(' '))) return 'full'
   if (code === 450 || code === 451) return 'deferred'
   return code !== 454 && (status.startsWith('4.2.') || status === '4.7.1') ? 'deferred' : 'refused'
 }
@@ -331,9 +333,10 @@ function refused<Name extends 'sender' | 'recipient'>(name: Name, verdict: Verdi
   return fail(name, 'data', `${message}${causes[verdict] ?? ''}`)
 }
 
-/** The causes of refusals that concern the server itself, not the address: each continues the reply. */
+/** The causes of refusals that concern the server itself or a mailbox, not the address: each continues the reply. */
 const causes: Readonly<Partial<Record<Verdict, string>>> = {
   full: '; the server has no room or no resources for mail: look at its spool, its quota and its log',
+  overQuota: '; the mailbox is full: its owner or its quota must make room',
   misconfigured: '; the server is misconfigured: its log names the setting',
   troubled: '; the mail system has a fault of its own: its log names it',
 }
