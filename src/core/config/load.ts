@@ -37,7 +37,7 @@ import { monitorGrammar } from './monitors.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { SilenceConfig } from './silences.ts'
-import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
+import { type InvalidMonitor, readHost, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
 
@@ -375,12 +375,30 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, notify, silences, drill, exec, include: _, ...others } = isMap(root) ? root : {}
+  const {
+    types,
+    host,
+    profiles,
+    serve,
+    auth,
+    notify,
+    silences,
+    drill,
+    exec,
+    include: _,
+    ...others
+  } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
-  const readType = await readTypes(types, context, defined?.profiles)
+  const usualHost = host === undefined ? undefined : await readHost(host, context)
+  const readType = await readTypes(
+    types,
+    context,
+    defined?.profiles,
+    usualHost?.problems.length ? {} : usualHost?.value,
+  )
   const readServing = readSettings(serveSettings, serve ?? {}, context)
   const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
   const readReceivers =
@@ -400,6 +418,7 @@ async function readSections(
     problems.push(...more.map((problem) => underPath([step], problem)))
   }
   below('types', readType.problems)
+  below('host', usualHost?.problems ?? [])
   below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
   if (readServing.values.witness.length === 1) {
@@ -418,7 +437,7 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, notify, silences, drill, exec }).flatMap(
+  const otherSections = Object.entries({ host, profiles, serve, auth, notify, silences, drill, exec }).flatMap(
     ([name, section]) => (section === undefined || section === null ? [] : [name]),
   )
   return {
@@ -441,7 +460,7 @@ async function readSections(
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']
+const sections = ['types', 'host', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
@@ -455,7 +474,7 @@ function unknownSections(names: readonly string[]): Problem[] {
   return names.map((name) => {
     const type = ServerType.values.find((candidate) => candidate.toLowerCase() === name.toLowerCase())
     if (type !== undefined) return { path: [name], message: `belongs under \`types:\`: write \`types: {${type}: …}\`` }
-    if (name === 'monitors' || name === 'host') {
+    if (name === 'monitors') {
       return {
         path: [name],
         message: 'belongs under a server type: write `types:`, below it `App:`, and this below that',
@@ -546,6 +565,7 @@ const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'silences' &&
   path[0] !== 'drill' &&
   path[0] !== 'exec' &&
+  path[0] !== 'host' &&
   path[2] !== 'host' &&
   !path.some((step) => typeof step === 'number')
 
