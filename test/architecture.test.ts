@@ -35,6 +35,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     'file-errors': [],
     encoding: [],
     json: [],
+    lasting: [],
     lazy: [],
     loopback: [],
     names: [],

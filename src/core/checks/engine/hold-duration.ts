@@ -1,6 +1,5 @@
 import { showDuration } from '../../base/format.ts'
-import { lastingSince } from '../../base/lasting.ts'
-import type { ExceededHere } from './kind.ts'
+import { type Lasting, lastingSince } from '../../base/lasting.ts'
 import type { Result } from './result.ts'
 
 /**
@@ -54,6 +53,15 @@ export async function holdDuration(
     return judged(result, from === undefined ? undefined : Math.max(0, at - from), forMs)
   })
 }
+
+/**
+ * Since when each key holds, as this process saw it. `met`: the checks whose threshold is met. `stored`: what the store
+ * says, if it answers.
+ */
+export type ExceededHere = (
+  state: Lasting & { readonly series: string; readonly met: readonly string[] },
+  stored: ReadonlyMap<string, number> | undefined,
+) => ReadonlyMap<string, number>
 
 /**
  * Keeps in memory since when thresholds are exceeded. The store knows what was before this process, and nothing of the

@@ -7,6 +7,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import type { DriverName } from '../drivers/index.ts'
 import type { Recognition } from '../recognition/index.ts'
 import type { KindCost } from './cost.ts'
+import type { ExceededHere } from './hold-duration.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { IdentifiedMonitor } from './monitor-key.ts'
 import type { Result } from './result.ts'
@@ -313,17 +314,6 @@ export type History = {
     readonly holds: (key: string) => boolean
   }) => Promise<ReadonlyMap<string, number>>
 }
-
-type Exceeded = Parameters<History['exceededSince']>[0]
-
-/**
- * Since when each key holds, as this process saw it. `met`: the checks whose threshold is met. `stored`: what the store
- * says, if it answers.
- */
-export type ExceededHere = (
-  state: Exceeded & { readonly met: readonly string[] },
-  stored: ReadonlyMap<string, number> | undefined,
-) => ReadonlyMap<string, number>
 
 /** The dependencies of a monitor's history: the store, the machine and the clock. */
 export type RunMemory = Pick<CheckContext, 'date'> & {
