@@ -11,6 +11,7 @@ import {
   type SettingsSpec,
   unknownKey,
 } from '../base/settings/index.ts'
+import { usualZone } from '../base/zone.ts'
 import type { Services } from '../checks/engine/index.ts'
 import { monitorName, uncheckedMonitor } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
@@ -430,6 +431,7 @@ async function readSections(
   below('silences', readEntries?.problems ?? [])
   below('drill', readDrills?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
+  const zoneWarnings = warnAboutZone(readServing.values.timezone, [drill, silences].flat())
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map((problem) => underPath([section], problem))
   const inTypes = (list: readonly MonitorProblem[]): readonly MonitorProblem[] => inSection('types', list)
@@ -451,6 +453,7 @@ async function readSections(
     invalid,
     problems,
     warnings: [
+      ...zoneWarnings,
       ...inTypes(readType.warnings),
       ...inSection('auth', readAuth?.warnings ?? []),
       ...inSection('notify', readReceivers?.warnings ?? []),
@@ -458,6 +461,14 @@ async function readSections(
       ...inSection('drill', readDrills?.warnings ?? []),
     ],
   }
+}
+
+/** A warning where somebody may take `serve.timezone` for the zone of a rule. `entries`: what may have `when:`. */
+function warnAboutZone(zone: string | undefined, entries: readonly unknown[]): readonly Problem[] {
+  const isMeant = (entry: unknown): boolean => isMap(entry) && 'when' in entry && !('timezone' in entry)
+  if (zone === undefined || zone === usualZone || !entries.some(isMeant)) return []
+  const message = `is for texts alone: a \`when:\` without \`timezone:\` is in ${usualZone}; write \`timezone: ${zone}\` or \`timezone: ${usualZone}\` there`
+  return [{ path: ['serve', 'timezone'], message }]
 }
 
 const sections = ['types', 'host', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']

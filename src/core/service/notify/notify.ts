@@ -101,6 +101,7 @@ export function notifyPart({
       victims: facts.endedAt === undefined ? victimsOf(subject) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
       url: config.serve.url,
+      timezone: config.serve.timezone,
     }
   }
 

@@ -1,4 +1,4 @@
-import { usualZone } from '../../base/cron.ts'
+import { usualZone } from '../../base/zone.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
 
 /** The `drill:` section of svc.yaml: when `svc serve` drills by itself, and through which receivers. */

@@ -1,4 +1,4 @@
-import { usualZone } from '../../base/cron.ts'
+import { usualZone } from '../../base/zone.ts'
 import type { SettingsSpec } from '../../base/settings/index.ts'
 
 /** The settings of every entry of `silences:` in svc.yaml. */
