@@ -3,7 +3,6 @@
 export * from './dtos.ts'
 export * from './enums.ts'
 export * from './grants.ts'
-export * from './machine-load.ts'
 export * from './names.ts'
 export * from './operations.ts'
 export * from './permissions.ts'
