@@ -6,6 +6,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { farMs } from './test/support/suite/until.ts'
 import { tiers, waiting } from './test/tiers.ts'
 
+// Times for people are those of the machine: tests that name no zone mean UTC, wherever they run.
+process.env['TZ'] = 'UTC'
+
 /** Seconds by file. What is not there takes less than three, or ten in the slow tier. */
 const longest = JSON.parse(readFileSync(new URL('test/longest.json', import.meta.url), 'utf8')) as Readonly<
   Record<string, number>

@@ -35,6 +35,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     'file-errors': [],
     encoding: [],
     json: [],
+    lasting: [],
     lazy: [],
     loopback: [],
     names: [],
@@ -45,6 +46,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     sanitize: [],
     steady: [],
     suggest: [],
+    zone: [],
     preload: ['errors', 'file-errors'],
     // Below everything that reads a path of the configuration.
     files: ['encoding', 'file-errors', 'lazy', 'own-files', 'probe-error', 'sanitize', 'system'],

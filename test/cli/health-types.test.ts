@@ -45,6 +45,20 @@ test('K10 12 counts although others are 0, and 3 counts before 12', () => {
   expect(combinedExit([0, 0])).toBe(0)
 })
 
+test('M15 a machine without memory changes no exit code, with --fail-on warn either, and stands with the host', async () => {
+  const port = await wellPort()
+  const app = `App: {monitors: [{kind: http, url: "http://127.0.0.1:${port}/"}]}`
+  const home = homeWith(`host: {memory: {warn: 100%, limit: 99.9%}, disk: off, inodes: off}\ntypes:\n  ${app}\n`)
+  const { code, stdout } = await home.run(['health', '-m', 'Standard', '--fail-on', 'warn', '-o', 'ndjson'])
+  expect(records(stdout).find(({ MonitoringName }) => MonitoringName === 'memory')).toMatchObject({
+    Status: 'Success',
+    StatusMessage: expect.stringMatching(/^warning: .* available of .*fail below 99.9 %/),
+  })
+  expect(code).toBe(0)
+  const only = homeWith('types:\n  App: {host: {memory: {warn: 100%, limit: 99.9%}}}\n')
+  expect((await only.run(['health', '-m', 'Standard'])).code).toBe(3)
+})
+
 test('K10 --type all checks the configured types, and reports the others on one line without a failure', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)

@@ -225,6 +225,32 @@ test.each([
   expect(types.App).toMatchObject({ monitors: [{ name: 'host', host: false, depth }], host: false })
 })
 
+test('K20 host: at the top is the default of the host block of every type, setting by setting', async () => {
+  const { types } = await load(`host: {disk: 5%, cpu: {warn: 95%}}
+types:
+  App: [${tcp('a')}]
+  Sql: {host: {disk: 9%}, monitors: [${tcp('b')}]}
+  Ftp: {host: false, monitors: [${tcp('c')}]}
+  Batch: {host: {disk: 1%}}
+`)
+  expect(types.App?.host).toEqual({ disk: '5%', cpu: { warn: '95%' } })
+  expect(types.Sql?.host).toEqual({ disk: '9%', cpu: { warn: '95%' } })
+  expect(types.Ftp?.host).toBe(false)
+  const [batch] = types.Batch?.monitors ?? []
+  expect(batch?.settings).toMatchObject({ disk: { limit: 1 }, cpu: { warn: 95 } })
+  const off = await load(`host: false\ntypes:\n  App: [${tcp('a')}]\n  Sql: {host: {}, monitors: [${tcp('b')}]}\n`)
+  expect([off.types.App?.host, off.types.Sql?.host]).toEqual([false, {}])
+})
+
+test('K20 host: at the top configures no type, and its mistakes have their lines', async () => {
+  const { types, warnings } = await load('host: {disk: 5%}\ntypes:\n  App: {host: {}}\n  Sql:\n')
+  expect([types.App?.monitors, types.Sql?.monitors]).toEqual([[], []])
+  expect(warnings).toHaveLength(2)
+  await expect(load('host: {dsik: 5%}\ntypes: {}\n')).rejects.toThrow(
+    'host.dsik is not a setting here: did you mean `disk`?',
+  )
+})
+
 test('the host settings of a type with monitors stay those of its host block', async () => {
   const { types } = await load(`types:\n  App: {host: {memory: 5%}, monitors: [${tcp('a')}]}\n`)
   expect(types.App?.monitors.map(({ name }) => name)).toEqual(['tcp a'])

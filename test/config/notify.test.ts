@@ -97,6 +97,21 @@ describe('what a receiver gets', () => {
     expect(isFor(only, about)).toBe(expected)
   })
 
+  const load = { monitor: 'host', tags: [], level: 'warning', isLoad: true } as const
+  test.for([
+    ['a receiver', {}, {}, false],
+    ['a receiver of all monitors', { monitors: ['*'] }, {}, false],
+    ['a receiver that names the host', { monitors: ['Sql/*', 'host'] }, {}, true],
+    ['Alertmanager', {}, { routes: true }, true],
+  ] as const)('M16 a warning about the load of the machine, for %s', ([, only, manner, expected]) => {
+    expect(isFor({ severity: 'warning', ...only }, load, manner)).toBe(expected)
+    expect(isFor({ severity: 'warning', ...only }, { ...load, level: 'failed' }, manner)).toBe(true)
+    expect(isFor({ severity: 'warning', ...only }, { ...load, isLoad: false }, manner)).toBe(
+      !('monitors' in only) || fitsHost(only.monitors),
+    )
+  })
+  const fitsHost = (patterns: readonly string[]): boolean => patterns.some((one) => one === 'host' || one === '*')
+
   test('M1 a monitor of the machine itself belongs to no type', () => {
     expect(isFor({ types: ['Sql'], severity: 'warning' }, { ...about, type: undefined })).toBe(false)
     expect(isFor({ monitors: ['host'], severity: 'warning' }, { ...about, type: undefined, monitor: 'host' })).toBe(

@@ -167,6 +167,7 @@ test('the schema contains and describes each server type and each kind that can 
   const kinds = await configurableKinds()
   const names = [
     'type',
+    'host',
     'use',
     'dependsOn',
     'profile',

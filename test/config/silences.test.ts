@@ -18,6 +18,20 @@ describe('the section silences of svc.yaml', () => {
     ])
   })
 
+  test('M17 serve.timezone changes no rule, and one warning says so where a when: has no zone', async () => {
+    const given = one(`monitors: ["Sql/*"], ${good}`)
+    const { silences, warnings } = await load(`${given}serve: {timezone: Europe/Berlin}\n`)
+    expect(silences?.[0]?.timezone).toBe('UTC')
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /serve\.timezone is for texts alone: a `when:` without `timezone:` is in UTC; write `timezone: Europe\/Berlin`/,
+      ),
+    ])
+    const written = one(`monitors: ["Sql/*"], timezone: UTC, ${good}`)
+    expect((await load(`${written}serve: {timezone: Europe/Berlin}\n`)).warnings).toEqual([])
+    await expect(load(`${given}serve: {timezone: Berlin}\n`)).rejects.toThrow('is not a time zone: use an IANA name')
+  })
+
   test('M7 without the section nothing is silenced, and an empty one is none', async () => {
     expect((await load(types)).silences).toBeUndefined()
     expect((await load(`${types}silences:\n`)).silences).toBeUndefined()

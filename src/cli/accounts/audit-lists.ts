@@ -14,7 +14,7 @@ import {
   strings,
 } from '../render/document.ts'
 import { type Headline, type ListOutput, list, record } from '../render/list.ts'
-import { type FactRows, headline, moment, names, pairs } from '../render/table.ts'
+import { type FactRows, headline, moment, names, pairs, utcMoment } from '../render/table.ts'
 import { auditChange } from './lists.ts'
 
 /** The users who held a role at a time. */
@@ -66,7 +66,7 @@ export const roleHistory = list<RoleHistoryRow>()({
   }),
   columns: [
     { key: 'id', is: integer },
-    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => moment(at).replace(' UTC', '') },
+    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => utcMoment(at).replace(' UTC', '') },
     { key: 'event', is: string, title: 'EVENT' },
     { key: 'change', is: string, title: 'CHANGE', shrink: 1 },
     { key: 'until', is: strings, title: 'UNTIL', cell: ({ until }) => until.join(', '), optional: true, shrink: 2 },
@@ -86,7 +86,7 @@ export type RoleHistoryRow = Omit<AuditFacts, 'before' | 'after' | 'target'> & {
 export const roleChange = (entry: AuditFacts, ends: ReadonlyMap<string, number>): RoleHistoryRow => ({
   ...entry,
   change: auditChange({ ...entry, reason: undefined }),
-  until: [...ends].map(([name, at]) => `${names([name])} ${moment(new Date(at))}`),
+  until: [...ends].map(([name, at]) => `${names([name])} ${utcMoment(new Date(at))}`),
 })
 
 /** The newest seal. */

@@ -20,7 +20,17 @@ import {
 } from '../render/document.ts'
 import { repeatTargetFlags } from '../render/hints.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
-import { type CellText, day, type FactRows, headline, jsvNames, moment, names, pairs } from '../render/table.ts'
+import {
+  type CellText,
+  day,
+  type FactRows,
+  headline,
+  jsvNames,
+  moment,
+  names,
+  pairs,
+  utcMoment,
+} from '../render/table.ts'
 
 /**
  * One user, with the name or a sentence about the change as the headline. JSON also has whether the command changed or
@@ -134,7 +144,7 @@ function endTexts(ends: unknown): ReadonlyMap<string, string> {
   for (const end of Array.isArray(ends) ? ends : []) {
     const { name, endsAt }: JsonObject = isObject(end) ? end : {}
     if (typeof name !== 'string' || typeof endsAt !== 'string') continue
-    texts.set(name, Number.isNaN(Date.parse(endsAt)) ? endsAt : moment(new Date(endsAt)))
+    texts.set(name, Number.isNaN(Date.parse(endsAt)) ? endsAt : utcMoment(new Date(endsAt)))
   }
   return texts
 }
@@ -348,7 +358,7 @@ export const sessions = list<InDocument<UserSession>>()({
 })
 
 const yesOr = (is: boolean | undefined): string => (is ? 'yes' : '')
-const minute = (time: Date | undefined): string => (time ? moment(time).replace(' UTC', '') : 'unknown')
+const minute = (time: Date | undefined): string => (time ? utcMoment(time).replace(' UTC', '') : 'unknown')
 
 export const audit = list<AuditFacts>()({
   around: ['store'],
@@ -358,7 +368,7 @@ export const audit = list<AuditFacts>()({
   empty: { sentence: 'No matching audit entries' },
   columns: [
     { key: 'id', is: integer, title: 'ID', align: 'right' },
-    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => moment(at).replace(' UTC', '') },
+    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => utcMoment(at).replace(' UTC', '') },
     { key: 'event', is: string, title: 'EVENT' },
     { key: 'who', is: orNull(string), title: 'WHO', shrink: 3 },
     { key: 'address', is: orNull(string), title: 'FROM', optional: true },

@@ -20,7 +20,7 @@ const local = /^(?:(\d{4})-(\d\d)-(\d\d)[T ])?(\d\d):(\d\d)(?::(\d\d))?$/
 
 /**
  * `2026-11-28T18:00Z`, `2026-11-28 18:00`, `18:00` → milliseconds since 1970. Without a zone, in the time of this
- * machine; without a date, the next such time. Throws Fault `Usage`.
+ * machine; without a date, the next such time, also where the clock shows it twice. Throws Fault `Usage`.
  */
 export function parseUntil(what: string, input: string, now: number): number {
   const text = input.trim()
@@ -35,6 +35,9 @@ function zonedTime(text: string): number | undefined {
   const day = text.slice(0, 10)
   return isoDay(new Date(`${day}T00:00:00Z`)).startsWith(day) ? Date.parse(text.replace(' ', 'T')) : undefined
 }
+
+/** By how much later the same time of the clock may come again. */
+const repeatsMs = [30 * 60_000, 60 * 60_000]
 
 function localTime(text: string, now: number): number | undefined {
   const [, year, month, day, hour, minute, second = '0'] = local.exec(text) ?? []
@@ -51,12 +54,19 @@ function localTime(text: string, now: number): number | undefined {
           Number(second),
         )
       : new Date(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second))
+  // JavaScript reads 25:00 as 1:00, and moves a time that the change of the clock skips.
+  const exists = (one: Date): boolean => one.getHours() === Number(hour) && one.getMinutes() === Number(minute)
   const first = date(0)
-  // JavaScript reads 25:00 as 1:00.
-  const exists = first.getHours() === Number(hour) && first.getMinutes() === Number(minute)
   const isThatDay = day === undefined || (first.getDate() === Number(day) && first.getMonth() === Number(month) - 1)
-  if (!exists || !isThatDay) return undefined
-  return year === undefined && first.getTime() <= now ? date(1).getTime() : first.getTime()
+  if (!isThatDay) return undefined
+  // Nobody knows which time is meant by one that does not come.
+  if (!exists(first) && (year !== undefined || first.getTime() > now)) return undefined
+  // When the clock is set back, a time comes twice: half an hour later on Lord Howe Island, an hour elsewhere.
+  const again = repeatsMs.map((ms) => new Date(first.getTime() + ms)).find(exists)
+  const next = [first, again].find((one) => one !== undefined && exists(one) && one.getTime() > now)
+  if (next) return next.getTime()
+  if (year !== undefined) return first.getTime()
+  return exists(date(1)) ? date(1).getTime() : undefined
 }
 
 /** `--for`, which excludes other flags. */

@@ -5,6 +5,7 @@ import {
   isConsequence,
   type MonitorReading,
   type Reading,
+  shownLevel,
 } from '../../core/checks/reports/index.ts'
 import type { Line, Mark } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
@@ -72,7 +73,7 @@ const causeRow = (entry: EntryReading, cause: string, at: number, look: Look): S
 /** The checks of the machine, which every type repeats, once: those of the worst run. */
 export function worstHost(readings: readonly EntryReading[]): MonitorReading | undefined {
   const hosts = readings.flatMap((entry) => entry.monitors.filter((monitor) => monitor.host))
-  return hosts.toSorted(bySeverity).at(0)
+  return hosts.toSorted((a, b) => bySeverity({ level: shownLevel(a) }, { level: shownLevel(b) })).at(0)
 }
 
 function monitorItem(type: string, monitor: MonitorReading, look: Look): Item {

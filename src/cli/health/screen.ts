@@ -1,6 +1,7 @@
 import { exits } from '../../core/base/errors.ts'
 import { count, showDuration } from '../../core/base/format.ts'
 import {
+  counting,
   type Entry,
   type EntryReading,
   isBad,
@@ -118,7 +119,7 @@ function monitorCounts(readings: readonly EntryReading[]): {
   const unchecked = monitors.filter((monitor) => monitor.level === 'not checked').length
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
   const unnamed = readings.reduce((sum, entry) => sum + Math.max(0, entry.failed - failedOf(entry)), 0)
-  const warnings = monitors.flatMap((monitor) => monitor.results).filter((result) => result.level === 'warn').length
+  const warnings = counting(monitors.flatMap((one) => one.results)).filter(({ level }) => level === 'warn').length
   const total = monitors.length + unnamed
   return {
     warnings,

@@ -1,4 +1,5 @@
-import { readCron, readCronOnce, usualZone } from '../../core/base/cron.ts'
+import { readCron, readCronOnce } from '../../core/base/cron.ts'
+import { usualZone } from '../../core/base/zone.ts'
 import type { Config } from '../../core/config/index.ts'
 
 const shownTimes = 5

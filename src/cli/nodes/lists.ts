@@ -2,7 +2,7 @@ import { showDuration } from '../../core/base/format.ts'
 import type { GetNodesResponse, NodeEntry } from '../../core/protocol/index.ts'
 import { dateTime, document, flag, oneOf, orNull, string } from '../render/document.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
-import { type CellText, day, moment, names } from '../render/table.ts'
+import { type CellText, moment, names } from '../render/table.ts'
 
 /** A node as the list shows it. */
 export type ListedNode = {
@@ -45,7 +45,7 @@ export const nodeRow = (entry: NodeEntry, now: Date): ListedNode => ({
 
 function stateCell({ state, seenAt, isolated, now }: ListedNode): CellText {
   // Without the date if that is today.
-  const at = seenAt === undefined ? '' : moment(seenAt).replace(`${day(now)} `, '')
+  const at = seenAt === undefined ? '' : moment(seenAt).replace(moment(now).slice(0, 11), '')
   if (state === 'out') return { text: `out since ${at}`, style: 'bad' }
   if (state === 'left') return { text: `left at ${at}`, style: 'dim' }
   return isolated ? { text: 'live, isolated', style: 'caution' } : 'live'

@@ -4,8 +4,6 @@ import { count } from './format.ts'
 import { quote, sanitize } from './net/text.ts'
 import { didYouMean } from './suggest.ts'
 
-/** The time zone of expressions that name none. */
-export const usualZone = 'UTC'
 /** From the most to the least frequent. */
 const names = ['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually']
 

@@ -11,6 +11,7 @@ import {
   type SettingsSpec,
   unknownKey,
 } from '../base/settings/index.ts'
+import { usualZone } from '../base/zone.ts'
 import type { Services } from '../checks/engine/index.ts'
 import { monitorName, uncheckedMonitor } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
@@ -37,7 +38,7 @@ import { monitorGrammar } from './monitors.ts'
 import type { NotifyConfig } from './notify.ts'
 import type { ProfilesRead } from './profiles.ts'
 import type { SilenceConfig } from './silences.ts'
-import { type InvalidMonitor, readTypes, type TypeConfig, type Types } from './types.ts'
+import { type InvalidMonitor, readHost, readTypes, type TypeConfig, type Types } from './types.ts'
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
 
@@ -377,12 +378,30 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, auth, notify, silences, drill, exec, include: _, ...others } = isMap(root) ? root : {}
+  const {
+    types,
+    host,
+    profiles,
+    serve,
+    auth,
+    notify,
+    silences,
+    drill,
+    exec,
+    include: _,
+    ...others
+  } = isMap(root) ? root : {}
   const problems: Problem[] = isSvcYaml(root)
     ? unknownSections(Object.keys(others))
     : [{ path: [], message: notSvcYaml }]
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
-  const readType = await readTypes(types, context, defined?.profiles)
+  const usualHost = host === undefined ? undefined : await readHost(host, context)
+  const readType = await readTypes(
+    types,
+    context,
+    defined?.profiles,
+    usualHost?.problems.length ? {} : usualHost?.value,
+  )
   const readServing = readSettings(serveSettings, serve ?? {}, context)
   const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
   const readReceivers =
@@ -402,6 +421,7 @@ async function readSections(
     problems.push(...more.map((problem) => underPath([step], problem)))
   }
   below('types', readType.problems)
+  below('host', usualHost?.problems ?? [])
   below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
   if (readServing.values.witness.length === 1) {
@@ -415,6 +435,7 @@ async function readSections(
   below('silences', readEntries?.problems ?? [])
   below('drill', readDrills?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
+  const zoneWarnings = warnAboutZone(readServing.values.timezone, [drill, silences].flat())
   const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
     list.map((problem) => underPath([section], problem))
   const inTypes = (list: readonly MonitorProblem[]): readonly MonitorProblem[] => inSection('types', list)
@@ -422,7 +443,7 @@ async function readSections(
   for (const [type, entries] of Object.entries(readType.invalid) as [ServerType, readonly InvalidMonitor[]][]) {
     invalid[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, auth, notify, silences, drill, exec }).flatMap(
+  const otherSections = Object.entries({ host, profiles, serve, auth, notify, silences, drill, exec }).flatMap(
     ([name, section]) => (section === undefined || section === null ? [] : [name]),
   )
   return {
@@ -436,6 +457,7 @@ async function readSections(
     invalid,
     problems,
     warnings: [
+      ...zoneWarnings,
       ...inTypes(readType.warnings),
       ...inSection('auth', readAuth?.warnings ?? []),
       ...inSection('notify', readReceivers?.warnings ?? []),
@@ -445,7 +467,15 @@ async function readSections(
   }
 }
 
-const sections = ['types', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']
+/** A warning where somebody may take `serve.timezone` for the zone of a rule. `entries`: what may have `when:`. */
+function warnAboutZone(zone: string | undefined, entries: readonly unknown[]): readonly Problem[] {
+  const isMeant = (entry: unknown): boolean => isMap(entry) && 'when' in entry && !('timezone' in entry)
+  if (zone === undefined || zone === usualZone || !entries.some(isMeant)) return []
+  const message = `is for texts alone: a \`when:\` without \`timezone:\` is in ${usualZone}; write \`timezone: ${zone}\` or \`timezone: ${usualZone}\` there`
+  return [{ path: ['serve', 'timezone'], message }]
+}
+
+const sections = ['types', 'host', 'profiles', 'serve', 'auth', 'notify', 'silences', 'drill', 'include']
 const notPart = 'is not a part of a svc.yaml: it has neither types nor profiles'
 const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve, auth and notify'
 
@@ -459,7 +489,7 @@ function unknownSections(names: readonly string[]): Problem[] {
   return names.map((name) => {
     const type = ServerType.values.find((candidate) => candidate.toLowerCase() === name.toLowerCase())
     if (type !== undefined) return { path: [name], message: `belongs under \`types:\`: write \`types: {${type}: …}\`` }
-    if (name === 'monitors' || name === 'host') {
+    if (name === 'monitors') {
       return {
         path: [name],
         message: 'belongs under a server type: write `types:`, below it `App:`, and this below that',
@@ -550,6 +580,7 @@ const isStructural = ({ path }: Problem): boolean =>
   path[0] !== 'silences' &&
   path[0] !== 'drill' &&
   path[0] !== 'exec' &&
+  path[0] !== 'host' &&
   path[2] !== 'host' &&
   !path.some((step) => typeof step === 'number')
 

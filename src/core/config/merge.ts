@@ -36,7 +36,7 @@ type MergedType = {
 /** The sections that an included file may have. */
 const partSections = ['types', 'profiles']
 /** The sections that svc.yaml may have besides. */
-const mainSections = ['serve', 'auth', 'notify', 'silences', 'drill', 'exec', 'include']
+const mainSections = ['host', 'serve', 'auth', 'notify', 'silences', 'drill', 'exec', 'include']
 /** The first step of the path of a problem in a certain file. No section has this name. */
 const inFile = 'included'
 

@@ -37,6 +37,7 @@ export async function configSchema(): Promise<object> {
         additionalProperties: false,
         properties: Object.fromEntries(types),
       },
+      host: { $ref: '#/$defs/host' },
       ...(settingsSchema(includeSettings)['properties'] as Json),
       profiles: {
         description: 'Your own profiles; one with the name of a built-in profile replaces it',
@@ -82,16 +83,17 @@ export async function configSchema(): Promise<object> {
             type: 'object',
             additionalProperties: false,
             properties: {
-              host: {
-                description: `${host.title}; false disables the host block`,
-                anyOf: [settingsSchema(host.settings), { enum: [false, null] }],
-              },
+              host: { $ref: '#/$defs/host' },
               ...(settingsSchema(typeSettings)['properties'] as Json),
               monitors: { anyOf: [monitors, { type: 'null' }] },
             },
           },
           { type: 'null' },
         ],
+      },
+      host: {
+        description: `${host.title}; false disables the host block`,
+        anyOf: [settingsSchema(host.settings), { enum: [false, null] }],
       },
       use: await useSchema(),
       dependsOn: dependsOnShape,

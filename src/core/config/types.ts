@@ -50,9 +50,15 @@ type TypesRead = {
 
 /**
  * Reads the `types:` section. Paths of problems are relative to it. Loads the kinds that it names, but no drivers.
- * Without `profiles`, entries use the built-in ones.
+ * Without `profiles`, entries use the built-in ones. `usualHost`: the settings of the host block of a type that does not
+ * give them itself.
  */
-export async function readTypes(raw: unknown, context: SettingsContext, profiles?: Profiles): Promise<TypesRead> {
+export async function readTypes(
+  raw: unknown,
+  context: SettingsContext,
+  profiles?: Profiles,
+  usualHost: TypeConfig['host'] = {},
+): Promise<TypesRead> {
   if (raw === null || raw === undefined) return { types: {}, invalid: {}, problems: [], warnings: [] }
   if (!isMap(raw)) {
     const message = 'must map server types to their monitors: write `Sql:` and a list under it'
@@ -78,8 +84,9 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
       continue
     }
     const list = lists.get(type)
-    const read = await readType(value, context, list && monitorsIn(list, dependencies.get(type) ?? noDependencies))
-    types[type] = { ...read.config, ...ownOf(value, context) }
+    const monitors = list && monitorsIn(list, dependencies.get(type) ?? noDependencies)
+    const read = await readType(value, context, usualHost, monitors)
+    types[type] = { ...read.config, host: hostOf(value, read.config, usualHost), ...ownOf(value, context) }
     const invalidHere = placed(read, [name])
     if (invalidHere.length > 0) invalid[type] = invalidHere
     problems.push(...under(read.problems, [name]))
@@ -130,7 +137,12 @@ function listedIn(raw: unknown): readonly unknown[] | undefined {
  * Reads one type: a plain list of monitors, or a map with the host block's settings and that list. `monitors` is what
  * the list contains, if there is one.
  */
-async function readType(raw: unknown, context: SettingsContext, monitors: TypeRead = nothing): Promise<TypeRead> {
+async function readType(
+  raw: unknown,
+  context: SettingsContext,
+  usualHost: TypeConfig['host'],
+  monitors: TypeRead = nothing,
+): Promise<TypeRead> {
   if (raw === null) return nothing
   if (Array.isArray(raw)) return monitors
   if (!isMap(raw)) {
@@ -154,7 +166,7 @@ async function readType(raw: unknown, context: SettingsContext, monitors: TypeRe
     ['monitors'],
   )
   return {
-    config: await withHost(host, listed, monitors.config.monitors),
+    config: await withHost(host, usualHost, listed, monitors.config.monitors),
     invalid,
     problems: [...problems, ...invalid.flatMap((one) => one.problems), ...others],
     warnings: under(monitors.warnings, ['monitors']),
@@ -187,18 +199,28 @@ function readTypeSettings(
 /** The monitors and the host block of a type. `listed` are the entries of its list. */
 async function withHost(
   { value, problems }: HostRead,
+  usual: TypeConfig['host'],
   listed: readonly unknown[],
   monitors: readonly PlannedMonitor[],
 ): Promise<TypeConfig> {
   if (problems.length > 0) return { monitors, host: {} }
-  const only = listed.length > 0 || value === false ? undefined : await hostMonitor(value)
+  const only = listed.length > 0 || value === false ? undefined : await hostMonitor(value, usual || {})
   return only ? { monitors: [only], host: false } : { monitors, host: value }
+}
+
+/**
+ * The settings of the host block of a type: its own, and for those that it does not give the ones that svc.yaml gives to
+ * all types.
+ */
+function hostOf(raw: unknown, { host }: TypeConfig, usual: TypeConfig['host']): TypeConfig['host'] {
+  if (host === false) return false
+  return isMap(raw) && isMap(raw['host']) ? { ...(usual || {}), ...host } : usual
 }
 
 type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly MonitorProblem[] }
 
-/** The settings are kept as written: the host block is planned later. */
-async function readHost(raw: unknown, context: SettingsContext): Promise<HostRead> {
+/** Reads `host:` of a type, or of svc.yaml for all types. The settings are kept as written: the host block is planned later. */
+export async function readHost(raw: unknown, context: SettingsContext): Promise<HostRead> {
   if (raw === undefined || raw === null) return { value: {}, problems: [] }
   if (raw === false) return { value: false, problems: [] }
   if (!isMap(raw)) {

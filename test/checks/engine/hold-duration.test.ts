@@ -1,11 +1,13 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/core/base/errors.ts'
 import { resolveHost } from '../../../src/core/base/net/connect.ts'
+import { exceededInMemory } from '../../../src/core/checks/engine/hold-duration.ts'
 import {
   atMost,
   type EngineContext,
   fail,
   type Kind,
+  notChecked,
   ok,
   type Result,
   runMonitors,
@@ -18,6 +20,7 @@ import { expectResult } from '../../support/engine/finds.ts'
 import { withDefaults } from '../../support/engine/run-kind.ts'
 import { httpPeer, pages } from '../../support/simulated/http-peer.ts'
 import { storeOfTest } from '../../support/store/embedded.ts'
+import { Chance } from '../../watch/simulate/chance.ts'
 
 const minute = 60_000
 const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
@@ -199,4 +202,113 @@ describe('for', () => {
     now += 20 * minute
     expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('exceeded for the first time')
   })
+})
+
+describe('checks that a kind holds', () => {
+  const busy = warn('cpu', 'CPU use 90 %')
+  const calm = ok('cpu', 'CPU use 10 %')
+  /** What a run may find of the check, and whether its threshold is then exceeded. Undefined: nobody saw. */
+  const looks = [
+    [busy, true],
+    [calm, false],
+    [undefined, undefined],
+    [notChecked('cpu', 'missing', 'no processor time'), undefined],
+    [fail('cpu', 'internal', 'EIO'), undefined],
+  ] as const
+
+  /** A machine whose kind holds `cpu` for five minutes, over the store of the test. */
+  function machine() {
+    series += 1
+    let found: readonly Result[] = []
+    const kind: Kind = {
+      runsOn: 'machine',
+      name: 'machine',
+      title: 'says what it is told',
+      settings: {
+        name: { type: 'text', observed: true, doc: 'which' },
+        for: { type: 'duration', default: 5 * minute, doc: 'how long' },
+      },
+      held: { checks: ['cpu'], setting: 'for' },
+      checks: [
+        { name: 'cpu', depth: 'Basic', doc: 'cpu' },
+        { name: 'disk', depth: 'Basic', doc: 'disk' },
+      ],
+      async *run() {
+        yield found
+      },
+    }
+    const monitor = { ...usual, name: 'machine', kind, settings: { name: `m${series}`, for: 5 * minute } }
+    let exceeded: EngineContext['exceeded'] = exceededInMemory()
+    return {
+      /** Another process begins. Without `serves`, a command. */
+      restart: (serves = true) => {
+        exceeded = serves ? exceededInMemory() : undefined
+      },
+      look: async (history: EngineContext['history'], ...results: readonly Result[]): Promise<readonly Result[]> => {
+        found = results
+        const context = engineFixture({ date: () => new Date(now), history, exceeded })
+        const run = await runMonitors([monitor], context, { mode: 'Basic', signal: new AbortController().signal })
+        return run.monitors[0]?.results ?? []
+      },
+    }
+  }
+  const levelOf = (results: readonly Result[], check: string) => results.find((one) => one.check === check)?.status
+
+  test('M16 count in svc serve after five minutes, without a store too, and its other checks at once', async () => {
+    const { look } = machine()
+    const full = fail('disk', 'threshold', '3 % free')
+    for (let passed = 0; passed <= 5; passed += 1, now += minute) {
+      const results = await look(undefined, busy, full)
+      expect([levelOf(results, 'cpu'), levelOf(results, 'disk')]).toEqual(['ok', 'failed'])
+    }
+    const [held] = await look(undefined, busy)
+    expect(held).toMatchObject({ status: 'warning', message: 'CPU use 90 %, exceeded for 6 min', isHeld: true })
+  })
+
+  test('M16 count at once in a command, which has one sample', async () => {
+    const { look, restart } = machine()
+    restart(false)
+    expect(await look(data.readings, busy)).toEqual([busy])
+  })
+
+  test('M16 that could not be measured are not checked, and never a failure', async () => {
+    const { look } = machine()
+    const [result] = await look(data.readings, fail('cpu', 'internal', 'EIO'))
+    expect(result).toMatchObject({ notChecked: 'missing' })
+  })
+
+  const down = { keep: async () => [], exceededSince: () => Promise.reject(new StoreError('disk I/O error')) }
+
+  test.each([...Array(40).keys()])(
+    'M16 exactly what all runs of five minutes showed counts, whatever restarts and a store that fails do (%i)',
+    async (seed) => {
+      const chance = new Chance(seed)
+      const { look, restart } = machine()
+      /** Since when every run that saw it found it exceeded. */
+      let since: number | undefined
+      let isUp = true
+      let isTold = true
+      // A process that began without its store is late, and never early.
+      let knows = true
+      for (let run = 0; run < 60; run += 1) {
+        now += chance.between(20_000, 100_000)
+        if (chance.is(0.1)) isUp = !isUp
+        // What the store was not told of does not outlive the process.
+        if (isTold && chance.is(0.1)) {
+          restart()
+          knows = false
+        }
+        knows ||= isUp
+        const [result, isExceeded] = chance.is(0.8) ? looks[0] : chance.of(looks)
+        if (!isUp) isTold = false
+        else if (isExceeded === false) isTold = true
+        if (isExceeded === false) since = undefined
+        if (isExceeded) since ??= now
+        const isDue = since !== undefined && now - since > 5 * minute
+        const results = await look(isUp ? data.readings : down, ok('disk', 'free'), ...(result ? [result] : []))
+        const level = levelOf(results, 'cpu')
+        if (isExceeded && (knows || level === 'warning')) expect(level, `run ${run}`).toBe(isDue ? 'warning' : 'ok')
+      }
+    },
+  )
 })

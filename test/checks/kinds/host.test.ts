@@ -85,11 +85,11 @@ describe('thresholds', () => {
     expect(evaluated(cpu, { percent, ms: 500 })).toMatchObject([{ check: 'cpu', status }])
   })
 
-  test('CPU and load only ever warn, even with a limit', () => {
+  test('M16 CPU and load fail beyond a limit that somebody wrote', () => {
     expect(evaluated(cpu, { percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
-      { status: 'warning', message: 'CPU use 100 % over 500 ms (warn 50 %)' },
+      { status: 'failed', message: 'CPU use 100 % over 500 ms (warn 50 %, fail 90 %)' },
     ])
-    expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'warning' }])
+    expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'failed' }])
   })
 
   test('load is evaluated per processor', () => {

@@ -118,10 +118,7 @@ export async function attempts(
     } while (attempt <= monitor.retries && results.some(isWorthRepeating) && !signal.aborted)
     await signIn?.settle(results)
     remember(monitor, results, context)
-    const counted =
-      monitor.forMs === undefined
-        ? results
-        : await applyHoldDuration(results, { forMs: monitor.forMs, mode: options.mode }, monitor, context, signal)
+    const counted = await applyHoldDuration(results, monitor, options.mode, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
     const complete = withLeftOut(await advised(reported, monitor, context, options), monitor)
     return { ...reportOf(monitor, options.mode, complete, tookMs, attempt), observed }

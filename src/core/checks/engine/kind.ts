@@ -7,6 +7,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import type { DriverName } from '../drivers/index.ts'
 import type { Recognition } from '../recognition/index.ts'
 import type { KindCost } from './cost.ts'
+import type { ExceededHere } from './hold-duration.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { IdentifiedMonitor } from './monitor-key.ts'
 import type { Result } from './result.ts'
@@ -103,6 +104,8 @@ type About<S extends SettingsSpec> = {
   readonly seesOnly?: { readonly what: string; readonly without: readonly string[] } | undefined
   /** All that svc sends although a server of the kind may not know it. For kinds that access the network. */
   readonly optionalParts?: readonly OptionalPart[] | undefined
+  /** Thresholds of these checks count in `svc serve` only after every run has exceeded them for this time. */
+  readonly held?: HeldChecks | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -129,6 +132,9 @@ type About<S extends SettingsSpec> = {
    */
   readonly validate?: ((settings: Values<S>) => string | undefined) | undefined
 }
+
+/** The checks of a kind that need a time, whether or not `for` is written, and the setting with the milliseconds. */
+export type HeldChecks = { readonly checks: readonly string[]; readonly setting: string }
 
 /** A monitor kind: its settings, its checks and how to run it. */
 export type Kind<S extends SettingsSpec = SettingsSpec> = About<S> & {
@@ -163,6 +169,7 @@ export type KindFacts = Pick<
   | 'driver'
   | 'seesOnly'
   | 'optionalParts'
+  | 'held'
 >
 
 /**
@@ -312,6 +319,8 @@ export type History = {
 export type RunMemory = Pick<CheckContext, 'date'> & {
   /** Stores values between runs. Absent: nothing is stored. Rejects when the store fails. */
   readonly history?: History | undefined
+  /** What `svc serve` knows itself of the thresholds that its runs have exceeded. Absent in a command. */
+  readonly exceeded?: ExceededHere | undefined
   /** The name of this machine, because several may share a store. Defaults to the host name. */
   readonly machine?: string | undefined
 }
@@ -385,14 +394,27 @@ export const historyOf =
 
 export const loadHoldDuration = () => import('./hold-duration.ts')
 
-/** Applies the `for` setting of a monitor. Loads hold-duration.ts only when a monitor has one. */
+type HoldMonitor = IdentifiedMonitor & {
+  readonly kind: Pick<AnyKind, 'checks' | 'held'>
+  readonly forMs?: number | undefined
+}
+
+/**
+ * Applies the `for` setting of a monitor, and in `svc serve` that of its kind: a command has a single sample. Loads
+ * hold-duration.ts only when there is one.
+ */
 export async function applyHoldDuration(
   results: readonly Result[],
-  { forMs, mode }: { readonly forMs: number; readonly mode: ExecutionMode },
-  monitor: IdentifiedMonitor & { readonly kind: Pick<AnyKind, 'checks'> },
+  monitor: HoldMonitor,
+  mode: ExecutionMode,
   context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
+  const { held } = monitor.kind
+  const { exceeded } = context
+  const ofKind = held && exceeded && (monitor.settings as Readonly<Record<string, unknown>>)[held.setting]
+  const forMs = monitor.forMs ?? (typeof ofKind === 'number' ? ofKind : undefined)
+  if (forMs === undefined) return results
   const { holdDuration: sustained } = await loadHoldDuration()
   const deeper = monitor.kind.checks.filter(({ depth }) => !includes(mode, depth)).map(({ name }) => name)
   const { history } = context
@@ -400,7 +422,11 @@ export async function applyHoldDuration(
   const series = history ? await seriesOf(monitor, context, 'for') : ''
   return await sustained(
     results,
-    { forMs, at, deeper },
-    async (keys, holds) => history && (await orUndefined(history.exceededSince({ series, at, keys, holds }), signal)),
+    { forMs, at, deeper, only: monitor.forMs === undefined ? held?.checks : undefined },
+    async (keys, holds, met) => {
+      const stored = history && (await orUndefined(history.exceededSince({ series, at, keys, holds }), signal))
+      if (monitor.forMs !== undefined || !exceeded) return stored
+      return exceeded({ series: fingerprint(monitor), at, keys, holds, met }, stored)
+    },
   )
 }

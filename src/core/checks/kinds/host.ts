@@ -22,6 +22,7 @@ import {
   swapIn,
   usedPercent,
 } from '../../base/system/resources.ts'
+import { loadMeasures } from '../../protocol/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
   atLeast,
@@ -315,7 +316,7 @@ export const cpu = limitCheck({
   setting: 'cpu',
   unit: 'percent',
   default: { warn: 80 },
-  doc: 'CPU use over half a second; never a failure',
+  doc: 'CPU use over half a second',
   last: true,
   observe: async ({ limits, before }, _, { now, signal }) => {
     if (!before) return { percent: undefined, ms: 0 }
@@ -331,7 +332,7 @@ export const cpu = limitCheck({
           what: 'CPU use',
           value: percent,
           after: `over ${showDuration(ms)}`,
-          threshold: onlyWarning(threshold),
+          threshold,
         }),
 })
 
@@ -343,7 +344,7 @@ export const load = check({
       type: 'threshold',
       unit: 'ratio',
       default: { warn: 2 },
-      doc: 'Load of one minute per CPU; never a failure',
+      doc: 'Load of one minute per CPU',
     },
   },
   applies: () => process.platform !== 'win32',
@@ -355,7 +356,7 @@ export const load = check({
       // Without descriptors, for example, the system reports no processors.
       value: processors > 0 ? load / processors : undefined,
       unit: 'ratio',
-      threshold: onlyWarning(threshold),
+      threshold,
     }),
 })
 
@@ -613,12 +614,6 @@ function firstSample(limits: OwnLimits, now: () => number): CpuSample | undefine
   }
 }
 
-/** A busy machine is not a broken one: this check never does worse than warn. */
-function onlyWarning({ warn, limit }: Threshold): Threshold {
-  const bound = warn ?? limit
-  return bound === undefined ? {} : { warn: bound }
-}
-
 /** This machine. Leaves out what cannot be evaluated here (load on Windows, a clock without a reference). */
 export default machineKind({
   name: 'host',
@@ -631,6 +626,16 @@ export default machineKind({
     Advanced: [0, 0],
     adds: [{ setting: 'clock', from: 'Standard', connections: 1, requests: 1 }],
   },
+  settings: {
+    for: {
+      type: 'duration',
+      default: 5 * 60_000,
+      min: 0,
+      max: 7 * 86_400_000,
+      doc: `How long every run of svc serve must find ${loadMeasures.join(', ')} beyond a threshold before it counts; a single run of svc health shows it at once`,
+    },
+  },
+  held: { checks: loadMeasures, setting: 'for' },
   open(_: object, { now }: CheckContext): Host {
     const limits = ownLimits(readTextOrThrow)
     return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }

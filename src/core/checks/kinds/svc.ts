@@ -11,6 +11,8 @@ import {
   briefMessage,
   ExecutionMode,
   inPascalCase,
+  isLoadOf,
+  isLoadSubject,
   type RunDocument,
   type RunMeasurement,
   type RunMonitor,
@@ -271,7 +273,12 @@ const failedMonitors = (body: Body): readonly string[] =>
 const warningsIn = (body: Body): readonly string[] =>
   records(body['MonitorSummaries']).flatMap(({ MonitorName: monitor, Results: results }) =>
     records(results).flatMap(({ MonitoringName: check, StatusMessage: message }) =>
-      warningLines(`${String(monitor)} ${String(check)}`, typeof message === 'string' ? warningIn(message) : undefined),
+      warningLines(
+        `${String(monitor)} ${String(check)}`,
+        typeof message === 'string' && !isLoadSubject({ monitor: String(monitor), check: String(check) })
+          ? warningIn(message)
+          : undefined,
+      ),
     ),
   )
 
@@ -302,7 +309,10 @@ function documentOfRun({ status, message, view, monitors }: RunDocument): Body {
 const warningsOfRun = ({ monitors }: RunDocument): readonly string[] =>
   monitors.flatMap((monitor) =>
     monitor.results.flatMap((one) =>
-      warningLines(`${nameOf(monitor)} ${one.check}`, one.status === 'warning' ? messageOf(one) : undefined),
+      warningLines(
+        `${nameOf(monitor)} ${one.check}`,
+        one.status === 'warning' && !isLoadOf(monitor, one.check) ? messageOf(one) : undefined,
+      ),
     ),
   )
 

@@ -227,16 +227,23 @@ export function dependenciesElsewhere(
  */
 export const isConfigured = (monitors: readonly PlannedMonitor[] = []): boolean => monitors.length > 0
 
+type HostSettings = Readonly<Record<string, unknown>>
+
 /**
  * The monitor of a type whose only checks are those that its `host:` settings switch on, or undefined if they switch on
- * none. It counts as a check of the type, and runs from the mode of the shallowest of these checks. The settings must be
- * valid.
+ * none. It counts as a check of the type, and runs from the mode of the shallowest of these checks. `usual`: settings that
+ * apply to every type, and switch on none of its checks. All settings must be valid.
  */
-export async function hostMonitor(settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor | undefined> {
-  const block = await planned({ kind: hostKind, name: hostKind, settings }, false)
+export async function hostMonitor(
+  settings: HostSettings,
+  usual: HostSettings = {},
+): Promise<PlannedMonitor | undefined> {
+  const block = await planned({ kind: hostKind, name: hostKind, settings: { ...usual, ...settings } }, false)
   const values = block.settings as Readonly<Record<string, unknown>>
   const isOn = (name: string): boolean =>
-    block.configured?.has(name) === true && demandsSomething(settings[name], values[name])
+    Object.hasOwn(settings, name) &&
+    block.configured?.has(name) === true &&
+    demandsSomething(settings[name], values[name])
   const depths = block.kind.checks.flatMap(({ depth, settings: own = [] }) => (own.some(isOn) ? [depth] : []))
   return depths.length === 0 ? undefined : { ...block, depth: shallowestOf(depths) }
 }

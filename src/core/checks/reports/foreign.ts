@@ -2,6 +2,7 @@ import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultIn,
   type HealthCheckResponse,
+  isLoadSubject,
   isMarked,
   type MonitoringResult,
   type MonitorSummary,
@@ -10,6 +11,7 @@ import {
 } from '../../protocol/index.ts'
 import {
   type Answered,
+  counting,
   figure,
   type Level,
   type MonitorReading,
@@ -26,7 +28,7 @@ import { slugOf, stateOf } from './run-document.ts'
  */
 export function fromForeignDocument(response: HealthCheckResponse): Answered {
   const monitors = (response.MonitorSummaries ?? []).map(readMonitor)
-  const warns = monitors.some(({ results }) => results.some(({ level }) => level === 'warn'))
+  const warns = monitors.some(({ results }) => counting(results).some(({ level }) => level === 'warn'))
   const level: Level = response.Status !== 'Success' ? 'fail' : warns ? 'warn' : 'ok'
   const metrics = response.ExecutionMetrics
   return {
@@ -47,16 +49,22 @@ export function fromForeignDocument(response: HealthCheckResponse): Answered {
 /** Whether a document without a run contains a warning. */
 export const foreignWarning = (response: HealthCheckResponse): boolean =>
   (response.MonitorSummaries ?? []).some((summary) =>
-    (summary.Results ?? []).some((result) => warningIn(result.StatusMessage ?? '') !== undefined),
+    (summary.Results ?? []).some(
+      ({ MonitoringName: check = '', StatusMessage = '' }) =>
+        warningIn(StatusMessage) !== undefined && !isLoadSubject({ monitor: summary.MonitorName ?? '', check }),
+    ),
   )
 
 function readMonitor(summary: MonitorSummary): MonitorReading {
   const name = sanitizeLine(summary.MonitorName ?? '')
-  const read = (summary.Results ?? []).map((result) => readResult(name, result))
+  const read = (summary.Results ?? []).map((result): Reading => {
+    const one = readResult(name, result)
+    return isLoadSubject({ monitor: name, check: one.check }) && one.level !== 'fail' ? { ...one, isLoad: true } : one
+  })
   const failing = read.filter((reading) => reading.level === 'fail')
   const further = furtherMessages(summary.ErrorMessages ?? [], failing)
   const results = withFurther(name, summary, read, failing, further)
-  const level = summary.Status === 'Failure' ? 'fail' : worst(results.map((result) => result.level))
+  const level = summary.Status === 'Failure' ? 'fail' : worst(counting(results).map((result) => result.level))
   const unknown = { kind: undefined, scope: undefined, depth: undefined, duration: undefined }
   return { ...unknown, name, host: false, level, results, notRun: [] }
 }

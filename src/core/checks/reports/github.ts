@@ -67,6 +67,6 @@ const annotations = (reading: EntryReading): readonly Annotation[] =>
     )
 
 const commandOf = (result: Reading): Command =>
-  isConsequence(result) ? 'notice' : result.level === 'fail' ? 'error' : 'warning'
+  isConsequence(result) || result.isLoad ? 'notice' : result.level === 'fail' ? 'error' : 'warning'
 
 const long = (result: Reading): string => [describeResult(result), ...detailsWithFault(result)].join('\n')

@@ -8,6 +8,7 @@ export type { LiveOptions, LiveText } from './live.ts'
 export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
 export {
   bySeverity,
+  counting,
   describeResult,
   type Entry,
   type EntryReading,
@@ -20,6 +21,7 @@ export {
   type ReportedError,
   results,
   shorten,
+  shownLevel,
   silencedSentence,
   stateWord,
   stateWords,

@@ -5,6 +5,7 @@ import { expositionTypes, labelSet, renderFamilies } from './exposition.ts'
 import { divided, type Figure } from './figure.ts'
 import { read } from './read.ts'
 import {
+  countedLevel,
   type EntryReading,
   isBad,
   isConsequence,
@@ -13,7 +14,6 @@ import {
   type MonitorReading,
   type Reading,
   type Report,
-  worst,
   worstFirst,
 } from './reading.ts'
 
@@ -233,9 +233,7 @@ const statuses: Readonly<Record<Level, string>> = {
   'not checked': 'not_checked',
   fail: 'failed',
 }
-const levelOf = oncePerObject(
-  ({ level, results }: MonitorReading): Level => worst([level, ...results.map((result) => result.level)]),
-)
+const levelOf = oncePerObject(countedLevel)
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
 

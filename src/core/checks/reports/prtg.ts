@@ -1,7 +1,7 @@
 import { count } from '../../base/format.ts'
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { bySeverity, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
+import { bySeverity, countedLevel, type EntryReading, figureName, type Level, type Report, shorten } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
@@ -75,7 +75,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   const monitors = answered.flatMap((reading) =>
     reading.monitors.map((monitor) => ({
       channel: noHash(several ? `${reading.type} ${monitor.name} ${reading.target}` : `Monitor ${monitor.name}`),
-      level: worst([monitor.level, ...monitor.results.map((result) => result.level)]),
+      level: countedLevel(monitor),
     })),
   )
   for (const { channel, level } of monitors.toSorted(bySeverity)) {
@@ -102,7 +102,7 @@ const units: Readonly<Record<string, string>> = {
 }
 
 /** The channel of a measurement, with its unit and its limits. */
-function figureChannel({ measurement: { value, unit, warn, limit, bound } }: MeasuredReading) {
+function figureChannel({ measurement: { value, unit, warn, limit, bound }, isLoad }: MeasuredReading) {
   const name = Object.hasOwn(units, unit) ? units[unit] : undefined
   const side = bound === 'atLeast' ? 'min' : 'max'
   const limits = {
@@ -113,7 +113,8 @@ function figureChannel({ measurement: { value, unit, warn, limit, bound } }: Mea
     value: unit === 'bytes' ? Math.round(value) : value,
     ...(unit === 'bytes' ? {} : { float: 1 }),
     ...(name === undefined ? { unit: 'Custom', customunit: noHash(unit) } : { unit: name }),
-    ...(bound === undefined || Object.keys(limits).length === 0 ? {} : { limitmode: 1, ...limits }),
+    // PRTG judges a channel with limits by itself.
+    ...(bound === undefined || isLoad === true || Object.keys(limits).length === 0 ? {} : { limitmode: 1, ...limits }),
   }
 }
 

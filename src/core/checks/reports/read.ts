@@ -3,6 +3,7 @@ import { oncePerObject } from '../../base/lazy.ts'
 import { sanitizeLine, sanitizeText } from '../../base/sanitize.ts'
 import {
   faultPrefix,
+  isLoadOf,
   isSelectedHeadline,
   type MonitoringStatus,
   markText,
@@ -19,6 +20,7 @@ import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
   bySeverity,
+  counting,
   describeResult,
   type Entry,
   type EntryReading,
@@ -51,7 +53,7 @@ export function read(entry: Entry): EntryReading {
   const answered = entry.Run ? readRun(entry.Run) : fromForeignDocument(entry.Response ?? {})
   const { level, monitors, message: written, unnamed, ...more } = answered
   const message = more.drill ? withoutMark(written) : written
-  const all = monitors.flatMap((monitor) => monitor.results)
+  const all = counting(monitors.flatMap((monitor) => monitor.results))
   const warnings = all.filter((result) => result.level === 'warn').length
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
   const unchecked = monitors.filter((monitor) => monitor.level === 'not checked').length
@@ -109,14 +111,17 @@ export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading =
   const name = sanitizeLine(monitor.name ?? monitor.kind)
   const { notRun = [] } = monitor
   const itemOf = itemsOf([...monitor.results, ...notRun])
-  const results = monitor.results.map((result) => readResult(name, result, itemOf(result)))
+  const results = monitor.results.map((result): Reading => {
+    const reading = readResult(name, result, itemOf(result))
+    return isLoadOf(monitor, result.check) ? { ...reading, isLoad: true } : reading
+  })
   return {
     name,
     kind: sanitizeLine(monitor.kind),
     scope: monitor.scope,
     host: monitor.host === true,
     depth: monitor.depth,
-    level: levelOf(monitor.status, results),
+    level: levelOf(monitor.status, counting(results)),
     duration: figure(monitor.durationMs),
     results,
     notRun: notRun.map((one) => ({

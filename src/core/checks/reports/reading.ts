@@ -136,6 +136,8 @@ export type Reading = {
   /** Which of several results of the check: a queue, a mount point, an address. */
   readonly item: string | undefined
   readonly measurement: Measured | undefined
+  /** It is about the load of the machine: it is shown, and counts for nothing (M15). Absent: it counts. */
+  readonly isLoad?: true | undefined
   /** Why the check came to no verdict. The level is then `not checked`, or `warn` for a missing privilege. */
   readonly notChecked: string | undefined
 }
@@ -266,6 +268,17 @@ export const isBad = (level: EntryReading['level']): boolean => level !== 'ok' &
 /** `1 silenced result not counted`. Undefined: all count. */
 export const silencedSentence = (results: number | undefined): string | undefined =>
   results === undefined || results === 0 ? undefined : `${count(results, 'silenced result')} not counted`
+
+/** The readings that count for what they belong to. */
+export const counting = (readings: readonly Reading[]): readonly Reading[] => readings.filter(({ isLoad }) => !isLoad)
+
+/** The level of a monitor and of all that it shows, the load of the machine included. */
+export const shownLevel = ({ level, results }: MonitorReading): Level =>
+  worst([level, ...results.map((result) => result.level)])
+
+/** The level of a monitor and of its results that count. */
+export const countedLevel = ({ level, results }: MonitorReading): Level =>
+  worst([level, ...counting(results).map((result) => result.level)])
 
 type Graded = { readonly level: Level }
 /**

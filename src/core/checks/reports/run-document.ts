@@ -6,6 +6,7 @@ import {
   faultPrefix,
   type HealthCheckRequest,
   type HealthCheckResponse,
+  isLoadOf,
   type MonitoringResult,
   type MonitorSummary,
   markText,
@@ -112,8 +113,11 @@ export function runDocument(
 
 function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
   const { name, kind, runsOn, depth, host, durationMs, attempts, tags } = report
-  const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
-  const status = worstStatus(results)
+  const results = report.results.map((result) => {
+    const made = resultOf(suppress ? suppressed(result) : result, report.checks)
+    return isLoadOf(report, result.check) ? asLoad(made) : made
+  })
+  const status = statusOf(report, results)
   const tagged = tags === undefined ? {} : { tags }
   const left = notRunIn(report)
   const notRun = left.length === 0 ? {} : { notRun: left }
@@ -163,6 +167,13 @@ function suppressed(result: Result): Result {
   if (!hasFailed(result) || !hasVerdict(result) || !result.deployment) return result
   return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
 }
+
+/**
+ * What one run shows of the load of the machine: a warning at most. A failure is what the schedule finds for the whole
+ * time of `for`, and an incident says so.
+ */
+const asLoad = (result: RunResult): RunResult =>
+  hasFailed(result) ? { ...result, status: 'warning', fault: undefined } : result
 
 function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
   const { check, status, cause, message, details, address, measurement, facts, notChecked } = result
@@ -303,6 +314,16 @@ export const worstStatus = (all: readonly { readonly status: RunStatus }[]): Run
     ? 'failed'
     : all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
 
+/** The results that count for the status of their monitor: all but those about the load of the machine. */
+const counting = (monitor: Pick<RunMonitor, 'kind' | 'host'>, results: readonly RunResult[]): readonly RunResult[] =>
+  results.filter(({ check }) => !isLoadOf(monitor, check))
+
+/** The status of a monitor with these results. */
+function statusOf(monitor: Pick<RunMonitor, 'kind' | 'host'>, results: readonly RunResult[]): RunStatus {
+  const counted = counting(monitor, results)
+  return counted.length === 0 && results.length > 0 ? 'ok' : worstStatus(counted)
+}
+
 const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
 const hasVerdict = ({ notChecked }: Pick<RunResult, 'notChecked'>): boolean => notChecked === undefined
 
@@ -317,7 +338,7 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
   const total = monitors.length
   const sentences = (belongs: (result: RunResult) => boolean): string[] =>
     monitors.flatMap((monitor) =>
-      monitor.results
+      counting(monitor, monitor.results)
         .filter((result) => belongs(result) && result.fault !== 'dependency')
         .map((result) => sentence(monitor, result)),
     )
@@ -371,7 +392,7 @@ export function withSilences(
       const message = result.message === undefined ? undefined : `not counted (${silenceText(own)}): ${result.message}`
       return { ...result, ...mark, status: 'ok', fault: undefined, message }
     })
-    return { ...monitor, results, status: worstStatus(results) }
+    return { ...monitor, results, status: statusOf(monitor, results) }
   })
   if (marked === 0) return run
   const { type, view } = run
@@ -470,7 +491,7 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
       const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
       const left = monitor.notRun?.filter(({ check }) => results.some((result) => result.check === check)) ?? []
       const notRun = left.length === 0 ? undefined : left
-      return { ...monitor, results, notRun, status: unclaimed ? monitor.status : worstStatus(results) }
+      return { ...monitor, results, notRun, status: unclaimed ? monitor.status : statusOf(monitor, results) }
     },
   })
   if (!monitors) return run

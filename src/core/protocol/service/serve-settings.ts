@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
 import { defaultsOf, type SettingsSpec, type Values } from '../../base/settings/index.ts'
+import { noZone } from '../../base/zone.ts'
 import { nameStyles } from '../index.ts'
 
 /** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
@@ -50,6 +51,11 @@ export const serveSettings = {
     type: 'text',
     mistake: pageProblem,
     doc: 'URL of this server as people reach it, for links in notifications: `https://svc.example.com`',
+  },
+  timezone: {
+    type: 'text',
+    mistake: noZone,
+    doc: 'Time zone of times in the texts of notifications, by its IANA name: `Europe/Berlin`. It changes no rule: `timezone:` of an entry with `when:` stays UTC unless written. Default: that of the machine',
   },
   peer: {
     type: 'text',

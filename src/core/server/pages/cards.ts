@@ -8,6 +8,7 @@ import {
   type Level,
   type MonitorReading,
   read,
+  shownLevel,
   worst,
   worstFirst,
 } from '../../checks/reports/index.ts'
@@ -251,7 +252,7 @@ function hostRuns(answered: readonly Answered[]): readonly CardRun[] {
     const verdicts = all.filter(({ monitor }) => monitor.host)
     const monitors = verdicts.map(({ monitor }) => monitor)
     if (monitors.length === 0 || !modes.delete(mode)) return []
-    const level = worst(monitors.map((monitor) => monitor.level))
+    const level = worst(monitors.map(shownLevel))
     const [{ duration } = { duration: undefined }] = monitors
     const causes = causesOf(level, monitors)
     const own = { mode, ageSeconds, isExpired, monitors, duration, verdicts }

@@ -10,6 +10,7 @@ import {
   type LatestOptions,
   type LatestReports,
   limits,
+  loadHoldDuration,
   loadLatest,
   loadServing,
   type MonitorReport,
@@ -163,6 +164,9 @@ export function healthPart(
     limits: limits(refusals),
     services,
     history,
+    get exceeded() {
+      return exceeded
+    },
     onObservation: (observation) => onObservation?.(observation),
     get serving() {
       return serving
@@ -171,6 +175,7 @@ export function healthPart(
   }
   let onObservation: EngineContext['onObservation']
   let serving: Serving | undefined
+  let exceeded: EngineContext['exceeded']
   let onOthersReport: Parameters<ScheduleWork['watchReports']>[0] | undefined
   const documentsOf = rememberDocuments()
   const life = new AbortController()
@@ -247,6 +252,7 @@ export function healthPart(
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
       latest = new (await loadLatest()).LatestReports({ now, date: () => new Date(civilNow()), onReport: onLatest })
+      exceeded = (await loadHoldDuration()).exceededInMemory()
       serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)
       for (const type of current.facts.types) {
@@ -274,7 +280,7 @@ export function healthPart(
         return (await runMonitors([monitor], context, options)).monitors[0]
       },
       look: async ({ monitor }, mode, signal) => {
-        const unkept = { ...context, history: undefined, onObservation: undefined }
+        const unkept = { ...context, history: undefined, exceeded: undefined, onObservation: undefined }
         const options = { mode, signal, cause: 'schedule' as const, timeoutMs: scheduledRunMs, notBefore: now() }
         return (await runMonitors([monitor], unkept, options)).monitors[0]
       },

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { Fault } from '../../base/errors.ts'
 import type { Config } from '../../config/index.ts'
-import type { NotSilenced } from '../../protocol/index.ts'
+import { isLoadSubject, type NotSilenced } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
 import type { KeeperLog } from '../../store/index.ts'
 import type { NodeLease } from '../../watch/nodes/index.ts'
@@ -101,6 +101,7 @@ export function notifyPart({
       victims: facts.endedAt === undefined ? victimsOf(subject) : { count: 0, names: [] },
       tags: [...tagsOf(subject), ...marks],
       url: config.serve.url,
+      timezone: config.serve.timezone,
     }
   }
 
@@ -136,7 +137,17 @@ export function notifyPart({
       configs.map(async (one): Promise<OpenedReceiver> => {
         const receiver = await openFor({ server, url: config.serve.url, version, programs, now, log }, one)
         const accepts = ({ type, monitor, ...subject }: StoredSubject, level: 'warning' | 'failed'): boolean =>
-          isFor(one.only, { type, monitor, tags: tagsOf({ type, monitor, ...subject }), level })
+          isFor(
+            one.only,
+            {
+              type,
+              monitor,
+              tags: tagsOf({ type, monitor, ...subject }),
+              level,
+              isLoad: isLoadSubject({ type, monitor, ...subject }),
+            },
+            { routes: receiver.mute !== undefined },
+          )
         return {
           receiver,
           rules: {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { zonedTime } from '../../base/zone.ts'
 import type { Config } from '../../config/index.ts'
 import type { Data, EndingGrant, KeeperLog } from '../../store/index.ts'
 import { isFor, type Notice, type Receiver, type ReceiverConfig } from '../../watch/notify/index.ts'
@@ -39,7 +40,7 @@ export function roleEndsPart({
   readonly log?: KeeperLog | undefined
 }): Part {
   const server = config.serve.name ?? hostname()
-  const { url } = config.serve
+  const { url, timezone } = config.serve
   const pending = new Map<string, Pending>()
   const stopping = new AbortController()
   let receivers: readonly Opened[] = []
@@ -66,7 +67,7 @@ export function roleEndsPart({
   }
 
   const send = async (one: Pending): Promise<void> => {
-    const notice = noticeOf(one.grant, { server, url, now: now() })
+    const notice = noticeOf(one.grant, { server, url, timezone, now: now() })
     for (const { config: own, receiver } of receivers) {
       if (!one.receivers.has(own.name) || stopping.signal.aborted) continue
       const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(maxSendMs)])
@@ -138,9 +139,20 @@ export function roleEndsPart({
 
 function noticeOf(
   { seq, kind, name, userName, endsAt, grantedBy, reason }: EndingGrant,
-  { server, url, now }: { readonly server: string; readonly url: string | undefined; readonly now: number },
+  {
+    server,
+    url,
+    timezone,
+    now,
+  }: {
+    readonly server: string
+    readonly url: string | undefined
+    readonly timezone: string | undefined
+    readonly now: number
+  },
 ): Notice {
-  const end = `${new Date(endsAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  const { date, time, offset } = zonedTime(new Date(endsAt), timezone)
+  const end = `${date} ${time.slice(0, 5)} ${offset}`
   const why = reason === undefined ? '' : `: ${reason}`
   const by = grantedBy === undefined ? '' : ` (granted by ${grantedBy}${why})`
   const id = createHash('sha256').update(`${server} ${seq} ${endsAt}`).digest('hex').slice(0, 16)
@@ -156,5 +168,6 @@ function noticeOf(
     victims: { count: 0, names: [] },
     tags: [],
     url,
+    timezone,
   }
 }

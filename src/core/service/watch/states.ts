@@ -10,7 +10,7 @@ import {
 } from '../../checks/engine/index.ts'
 import { documentOf, readMonitor, slugIn } from '../../checks/reports/index.ts'
 import type { Config } from '../../config/index.ts'
-import type { ExecutionMode, RunSilence } from '../../protocol/index.ts'
+import { type ExecutionMode, isLoadOf, type RunSilence } from '../../protocol/index.ts'
 import type {
   ConfirmedCheck,
   ConfirmedStates,
@@ -342,7 +342,9 @@ export function verdictsOf(report: MonitorReport): readonly Verdict[] {
     const result = report.results[at]
     const isRemembered = result?.remembered === true
     const isSkipped = fault === 'dependency'
-    const verdict = isRemembered || isSkipped ? undefined : levels[level]
+    const isLoad = result !== undefined && isLoadOf(report, check)
+    const own = isLoad ? (result.notChecked === undefined ? result.status : undefined) : levels[level]
+    const verdict = isRemembered || isSkipped ? undefined : own
     const reason = isRemembered ? 'remembered' : isSkipped ? 'dependency' : notChecked
     return {
       check,

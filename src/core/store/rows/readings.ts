@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../base/errors.ts'
+import { type Lasting, lastingSince } from '../../base/lasting.ts'
 import type { Data, SeriesMove, StoredReading } from '../data.ts'
 import { later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -151,17 +152,10 @@ function history(
 
 const reading = ([at, value]: Point<number>): StoredReading => ({ at, value })
 
-function exceededSince(
-  existing: Series<string>,
-  {
-    at,
-    keys,
-    holds,
-  }: { readonly at: number; readonly keys: readonly string[]; readonly holds: (key: string) => boolean },
-): Step<string, ReadonlyMap<string, number>> {
+function exceededSince(existing: Series<string>, state: Lasting): Step<string, ReadonlyMap<string, number>> {
+  const { at } = state
   const before = new Map(existing.points.map(([since, key]) => [key, since]))
-  const heldKeys = [...before.keys()].filter(holds)
-  const answer = new Map([...keys, ...heldKeys].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
+  const answer = lastingSince(before, state)
   const same = answer.size === before.size && [...answer.keys()].every((key) => before.has(key))
   if (same && (answer.size === 0 || at - existing.at < aliveEveryMs)) return { answer }
   return { answer, points: [...answer].map(([key, since]) => [since, key] as const) }

@@ -1,5 +1,5 @@
-import { usualZone } from '../../base/cron.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
+import { usualZone } from '../../base/zone.ts'
 
 /** The `drill:` section of svc.yaml: when `svc serve` drills by itself, and through which receivers. */
 export const drillSettings = {

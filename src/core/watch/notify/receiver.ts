@@ -50,6 +50,8 @@ export type Notice = {
   readonly tags: readonly string[]
   /** Text or URL. */
   readonly runbook?: string | undefined
+  /** The time zone of what people read. Absent: that of the machine. */
+  readonly timezone?: string | undefined
   /** A link to the status page, when `serve.url` is set. */
   readonly url?: string | undefined
   /** Set for a drill, which every message says: nothing has failed. */

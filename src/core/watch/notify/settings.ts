@@ -101,7 +101,18 @@ export type Concern = {
   readonly monitor: string
   readonly tags: readonly string[]
   readonly level: NoticeLevel
+  /** It is about the load of the machine. */
+  readonly isLoad?: boolean | undefined
 }
+
+/** What a receiver does besides what `only` says. */
+type Manner = {
+  /** It routes and repeats by itself: it gets every state, as Alertmanager does. */
+  readonly routes?: boolean | undefined
+}
+
+/** Whether a pattern names the machine itself. One that matches everything does not. */
+const namesHost = (pattern: string): boolean => pattern.toLowerCase() === 'host'
 
 /**
  * Whether an incident is for a receiver. Monitors of the machine itself belong to no type.
@@ -111,9 +122,16 @@ export type Concern = {
  * const about = { type: 'Sql', monitor: 'postgres orders', tags: [], level: 'warning' } as const
  * isFor({ monitors: ['Sql/*'], severity: 'warning' }, about) // true
  * isFor({ severity: 'failed' }, about) // false
+ * isFor({ severity: 'warning' }, { monitor: 'host', tags: [], level: 'warning', isLoad: true }) // false
  * ```
  */
-export const isFor = ({ types, monitors, tags, severity }: ReceiverConfig['only'], concern: Concern): boolean =>
+export const isFor = (
+  { types, monitors, tags, severity }: ReceiverConfig['only'],
+  concern: Concern,
+  { routes = false }: Manner = {},
+): boolean =>
+  // A busy machine calls nobody unless the receiver asks for the machine by name (M15).
+  (!concern.isLoad || concern.level === 'failed' || routes || monitors?.some(namesHost) === true) &&
   (types === undefined || (concern.type !== undefined && types.includes(concern.type))) &&
   (monitors === undefined || monitors.some((pattern) => isMonitor(pattern, concern))) &&
   (tags === undefined || tags.some((tag) => concern.tags.includes(tag))) &&

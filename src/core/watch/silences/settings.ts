@@ -1,5 +1,5 @@
-import { usualZone } from '../../base/cron.ts'
 import type { SettingsSpec } from '../../base/settings/index.ts'
+import { usualZone } from '../../base/zone.ts'
 
 /** The settings of every entry of `silences:` in svc.yaml. */
 export const silenceSettings = {

@@ -1,6 +1,7 @@
-import { type Cron, cronOf, readCron, usualZone, zoneProblem } from '../../../base/cron.ts'
+import { type Cron, cronOf, readCron, zoneProblem } from '../../../base/cron.ts'
 import { showDuration } from '../../../base/format.ts'
 import { quote } from '../../../base/net/text.ts'
+import { usualZone } from '../../../base/zone.ts'
 import { type ReportSettings, reportSettings } from './agents.ts'
 import { type Due, maxRuns, runsOf, type ScheduledRun } from './due.ts'
 

@@ -311,4 +311,4 @@ function textOf(notices: readonly Notice[], { details }: ReceiverConfig): string
 const testText = ([notice]: readonly Notice[]): string =>
   notice === undefined
     ? ''
-    : `This is a test of svc notify test. Nothing has failed.\n\n${notice.text}\nSent at ${timeText(notice.observedAt)}\n`
+    : `This is a test of svc notify test. Nothing has failed.\n\n${notice.text}\nSent at ${timeText(notice.observedAt, notice.timezone)}\n`

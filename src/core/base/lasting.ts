@@ -1,0 +1,23 @@
+/** What holds now, by its keys, and which of the keys that held before hold on although nothing shows it. */
+export type Lasting = {
+  readonly at: number
+  readonly keys: readonly string[]
+  readonly holds: (key: string) => boolean
+}
+
+/**
+ * Since when each key holds: since now, or since it held before. The other keys are forgotten.
+ *
+ * @example
+ * ```ts
+ * const before = new Map([['cpu', 1], ['swap', 2]])
+ * lastingSince(before, { at: 9, keys: ['cpu', 'load'], holds: () => false }) // Map { 'cpu' => 1, 'load' => 9 }
+ * ```
+ */
+export function lastingSince(
+  before: ReadonlyMap<string, number>,
+  { at, keys, holds }: Lasting,
+): ReadonlyMap<string, number> {
+  const held = [...before.keys()].filter(holds)
+  return new Map([...keys, ...held].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
+}
