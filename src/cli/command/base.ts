@@ -86,9 +86,9 @@ export abstract class SvcCommand {
   }
 
   /** Reports a failure and sets the exit code. */
-  protected async reportFailure(error: unknown): Promise<void> {
+  protected async reportFailure(error: unknown, { json = this.isJsonRequested() } = {}): Promise<void> {
     const report = {
-      json: this.isJsonRequested(),
+      json,
       debug: this.argv.includes('--debug'),
       target: this.target,
       argv: this.argv,

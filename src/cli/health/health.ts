@@ -6,7 +6,6 @@ import {
   foreignWarning,
   type ReportedError,
   type ReportName,
-  renderPlain,
   reports,
 } from '../../core/checks/reports/index.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
@@ -324,25 +323,23 @@ export function attemptReports(
   }
 }
 
-/** The formats of `--output`, in the order of the help. */
-export const outputs: readonly Output[] = [
-  'table',
-  'json',
-  ...(Object.keys(reports) as ReportName[]).filter((name) => reports[name].help !== undefined),
-]
 export type Output = 'table' | 'json' | ReportName
 
-/**
- * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` and `--failed` ask for lines of the
- * screen, in a pipe too. Undefined: the screen on a terminal, records in a pipe.
- */
-export function chooseOutput(flags: {
-  readonly output?: Output | undefined
-  readonly json: boolean
-  readonly quiet?: boolean
-  readonly failed?: boolean
-}): Output | undefined {
-  if (!flags.json) return flags.output ?? (flags.quiet || flags.failed ? 'table' : undefined)
+/** Every format, and whether it also writes what failed to standard error (O10). */
+export const formats: Readonly<Record<Output, { readonly logsFailures: boolean }>> = {
+  table: { logsFailures: false },
+  json: { logsFailures: true },
+  ...reports,
+}
+
+/** The formats of `--output`, in the order of the help. */
+export const outputs = (Object.keys(formats) as Output[]).filter(
+  (name) => !isReport(name) || reports[name].help !== undefined,
+)
+
+/** `--output`, or `--json` for short; the two cannot be combined otherwise. */
+export function chooseOutput(flags: { readonly output?: Output | undefined; readonly json: boolean }): Output {
+  if (!flags.json) return flags.output ?? 'table'
   if (flags.output === undefined || flags.output === 'json') return 'json'
   throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
     hints: ['Omit one of them.'],
@@ -352,7 +349,7 @@ export function chooseOutput(flags: {
 /** How much the table shows. Throws Usage for `--failed` beside another format, `--verbose` or `--quiet`. */
 export function chooseDetail(
   flags: { readonly verbose: boolean; readonly quiet: boolean; readonly failed: boolean },
-  output: Output | undefined,
+  output: Output,
 ): Detail {
   if (!flags.failed) return flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual'
   if (output !== 'table') {
@@ -371,8 +368,9 @@ const detailOf = { '--verbose': '--verbose every check', '--quiet': '--quiet the
 
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
-export const isReport = (output: Output | undefined): output is ReportName =>
-  output !== undefined && output !== 'table' && output !== 'json'
+export function isReport(output: Output | undefined): output is ReportName {
+  return output !== undefined && output !== 'table' && output !== 'json'
+}
 
 /** The states of Nagios for a target that does not answer in time. */
 export const timeoutStates = ['critical', 'unknown'] as const
@@ -396,14 +394,14 @@ export async function parseNagiosSize(input: string): Promise<number> {
 export const nagiosUnknown = 3
 
 export type Presentation = {
-  readonly output: Output | undefined
+  readonly output: Output
   readonly target: string
   /** Whether a server ran the checks, rather than this process. */
   readonly atServer: boolean
   readonly mode: string
   /** For people. */
   readonly detail: Detail
-  /** Whether piped records begin with a line of column names. */
+  /** For csv and tsv: whether records begin with a line of column names. */
   readonly header: boolean
   /** For nagios. */
   readonly timeoutState: TimeoutState | undefined
@@ -418,7 +416,7 @@ type DisplayOptions = {
   readonly form: TextForm
   /** Present when the format has exit codes of its own. */
   readonly exitCode?: number | undefined
-  /** For standard error: what the log of a CI job shows beside a report that another program reads. */
+  /** For standard error: what failed, beside a document that a program reads. */
   readonly log?: string | undefined
 }
 
@@ -428,35 +426,35 @@ export async function showHealth(
   as: Presentation,
   io: Io,
 ): Promise<DisplayOptions> {
-  if (as.output === 'json') return { text: await json(outcomes, as), form: 'json' }
+  const { output } = as
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
-  if (isReport(as.output)) {
-    const { load, form, besideScreen } = reports[as.output]
-    const { default: report } = await load()
-    return {
-      text: report.render(entries, as),
-      form,
-      exitCode: report.exitCode?.(entries, as),
-      log: besideScreen && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
-    }
-  }
-  // An explicit table is one in a pipe too.
-  if (as.output === undefined && !io.stdout.isTTY) {
-    return { text: renderPlain(entries, { header: as.header }), form: 'records' }
-  }
-  return { text: await screenOf(outcomes, entries, as, io), form: 'text' }
+  if (output === 'table') return { text: await screenOf(outcomes, entries, as, io.stdout, io.env), form: 'text' }
+  const hasFailed = combinedExit(outcomes.map(({ exitCode }) => exitCode)) !== exits.ok.code
+  const reasons = { ...as, detail: 'reasons' } as const
+  const log =
+    hasFailed && formats[output].logsFailures
+      ? await screenOf(outcomes, entries, reasons, io.stderr, io.env)
+      : undefined
+  if (output === 'json') return { text: await json(outcomes, as), form: 'json', log }
+  const { load, form } = reports[output]
+  const { default: report } = await load()
+  return { text: report.render(entries, as), form, exitCode: report.exitCode?.(entries, as), log }
 }
+
+/** Columns of the screen where there is no terminal, as in the log of a CI job. */
+const columnsInPipe = 120
 
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],
-  { output, detail, atServer }: Presentation,
-  io: Io,
+  { detail, atServer }: Presentation,
+  screen: Io['stdout'],
+  env: Io['env'],
 ): Promise<string> {
   const { renderHealth } = await import('./screen.ts')
-  const screen = isReport(output) ? io.stderr : io.stdout
   return renderHealth(entries, {
-    width: screen.columns ?? (Number(io.env['COLUMNS']) || 80),
+    width: screen.columns ?? (Number(env['COLUMNS']) || columnsInPipe),
+    height: screen.rows,
     colour: screen.colour,
     unicode: screen.unicode,
     detail,

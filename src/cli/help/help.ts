@@ -121,10 +121,13 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
     summary: 'Output formats',
     text: async (registry) =>
       `FORMATS of svc health --output\n${aligned([
-        ['table', 'for people; in a pipe, one tab-separated line for each result, never truncated'],
+        ['table', 'for people, and the default, in a pipe too (120 columns)'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
         ...(await reportLines()),
-      ])}\n\n${await recordsText(registry)}`,
+      ])}
+
+  If the exit code is not 0, svc health also writes what failed and the verdict
+  to standard error, except with nagios, prtg, github and -q.\n\n${await recordsText(registry)}`,
   },
   security: {
     summary: 'Where secrets are stored, and who has access',
