@@ -17,7 +17,6 @@ import {
   askHealth,
   attemptReports,
   chooseDetail,
-  chooseOutput,
   combinedExit,
   failureReport,
   type HealthAnswers,
@@ -129,7 +128,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags, args } = await this.parse(Health)
-    const output = chooseOutput(flags)
+    const output = flags.json ? 'json' : (flags.output ?? 'table')
     const detail = chooseDetail(flags, output)
     for (const [flag, format] of [
       ['nagios-timeout', 'nagios'],

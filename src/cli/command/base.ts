@@ -3,16 +3,17 @@ import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/base/errors.ts'
 import type { TextForm } from '../../core/base/sanitize.ts'
 import type { Io, Signals } from '../io/io.ts'
+import { columnsOf } from '../io/terminal.ts'
 import type { Answer } from '../render/document.ts'
 import type { ListOutput } from '../render/list.ts'
 import type { note } from '../render/note.ts'
 import { settle } from './exit.ts'
-import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
+import { boolean, colourFlag, custom, oneOf, type Parsed, parse, type Values } from './flags.ts'
 
 /** Where an answer comes from. Loading it may load much, so that only help, documentation and tests do it. */
 export type AnswerSource = {
   readonly load: () => Promise<Answer>
-  /** Whether the command prints rows: with a header line in a pipe, which `--no-header` leaves out. */
+  /** Whether the command prints rows, which `--output` and `--no-header` are about. */
   readonly isList: boolean
 }
 export const lists = (load: AnswerSource['load']): AnswerSource => ({ load, isList: true })
@@ -26,8 +27,16 @@ export const globalFlags = {
   debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
 }
 
-/** The flag of every command that prints a list. */
-export const headerFlag = {
+/** The formats of every list. */
+export const listFormats = ['table', 'json', 'tsv'] as const
+
+/** The flags of every command that prints a list. */
+export const listFlags = {
+  output: custom<(typeof listFormats)[number]>({
+    char: 'o',
+    helpValue: `<${listFormats.join('|')}>`,
+    parse: async (input) => oneOf('output', listFormats, input, 'Formats'),
+  })({ description: 'Format of a list (default: table on a terminal, tsv in a pipe)', helpGroup: 'GLOBAL' }),
   'no-header': boolean({ description: 'Omit the header line in a pipe', helpGroup: 'GLOBAL' }),
 }
 
@@ -49,13 +58,13 @@ export abstract class SvcCommand {
   static flags: FlagInput = {}
   /**
    * The answers that the command prints with `--json`, and in a pipe, by the part of the command line that chooses
-   * each: an empty text, or a flag such as `--from-file`. The help, the JSON Schemas and the flag `--no-header` derive
-   * from it.
+   * each: an empty text, or a flag such as `--from-file`. The help, the JSON Schemas and the flags of lists derive from
+   * it.
    */
   static answers: Readonly<Record<string, AnswerSource>> = {}
   static get baseFlags(): typeof globalFlags {
     // biome-ignore lint/complexity/noThisInStatic: the answers are those of the command, not of this class.
-    return Object.values(this.answers).some(({ isList }) => isList) ? { ...globalFlags, ...headerFlag } : globalFlags
+    return Object.values(this.answers).some(({ isList }) => isList) ? { ...globalFlags, ...listFlags } : globalFlags
   }
 
   protected argv: readonly string[]
@@ -117,7 +126,13 @@ export abstract class SvcCommand {
     command: Input<F, B, A>,
   ): Promise<Parsed<F, B, A>> {
     try {
-      return await parse(command, this.argv)
+      const parsed = await parse(command, this.argv)
+      const { output } = parsed.flags
+      if (output === undefined) return parsed
+      if (output === 'json') return { ...parsed, flags: { ...parsed.flags, json: true } }
+      if (parsed.flags['json'] !== true) return parsed
+      const cannot = `--json and --output ${String(output)} cannot be combined`
+      throw new Fault('Usage', cannot, { hints: ['Omit one of them.'] })
     } catch (error) {
       if (error instanceof Fault || !(error instanceof Error) || !('oclif' in error)) throw error
       const { usageFault } = await import('./usage-fault.ts')
@@ -141,13 +156,20 @@ export abstract class SvcCommand {
   protected isJsonRequested(): boolean {
     const end = this.argv.indexOf('--')
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
-    return flags.includes('--json') || requestedOutput(this.argv) === 'json'
+    return flags.includes('--json') || this.format === 'json'
   }
 
-  /** How this command prints lists and documents. */
+  private get format(): string | undefined {
+    return requestedOutput(this.argv)?.toLowerCase()
+  }
+
+  /** How this command prints lists and documents: `--output table` has a screen in a pipe too, and `tsv` none. */
   protected get output(): ListOutput {
+    const { isTTY, colour, unicode } = this.io.stdout
+    const columns = columnsOf(this.io.stdout, this.io.env)
+    const screen = { isTTY: this.format === 'table' || (isTTY && this.format !== 'tsv'), columns, colour, unicode }
     const header = !this.argv.includes('--no-header')
-    return { json: this.isJsonRequested(), screen: this.io.stdout, argv: this.argv, header }
+    return { json: this.isJsonRequested(), screen, argv: this.argv, header }
   }
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */

@@ -15,7 +15,7 @@ import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
 import type { CommandClock, Io } from '../io/io.ts'
-import type { ProgressText } from '../io/terminal.ts'
+import { columnsOf, type ProgressText } from '../io/terminal.ts'
 import type { CommandSession } from '../session/session.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
 import type { Outstanding } from './outstanding.ts'
@@ -337,15 +337,6 @@ export const outputs = (Object.keys(formats) as Output[]).filter(
   (name) => !isReport(name) || reports[name].help !== undefined,
 )
 
-/** `--output`, or `--json` for short; the two cannot be combined otherwise. */
-export function chooseOutput(flags: { readonly output?: Output | undefined; readonly json: boolean }): Output {
-  if (!flags.json) return flags.output ?? 'table'
-  if (flags.output === undefined || flags.output === 'json') return 'json'
-  throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
-    hints: ['Omit one of them.'],
-  })
-}
-
 /** How much the table shows. Throws Usage for `--failed` beside another format, `--verbose` or `--quiet`. */
 export function chooseDetail(
   flags: { readonly verbose: boolean; readonly quiet: boolean; readonly failed: boolean },
@@ -441,9 +432,6 @@ export async function showHealth(
   return { text: report.render(entries, as), form, exitCode: report.exitCode?.(entries, as), log }
 }
 
-/** Columns of the screen where there is no terminal, as in the log of a CI job. */
-const columnsInPipe = 120
-
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],
@@ -453,7 +441,7 @@ async function screenOf(
 ): Promise<string> {
   const { renderHealth } = await import('./screen.ts')
   return renderHealth(entries, {
-    width: screen.columns ?? (Number(env['COLUMNS']) || columnsInPipe),
+    width: columnsOf(screen, env),
     height: screen.rows,
     colour: screen.colour,
     unicode: screen.unicode,

@@ -4,7 +4,7 @@ import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
 import { exits, Fault } from '../../core/base/errors.ts'
 import { didYouMean } from '../../core/base/suggest.ts'
-import { type CommandClass, globalFlags, headerFlag } from '../command/base.ts'
+import { type CommandClass, globalFlags, listFlags } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
 import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
 import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
@@ -42,7 +42,7 @@ export const commonFlags = [
     title: 'TARGET: the server or store that the command uses',
     flags: flagsOf(connectionFlags),
   },
-  { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...headerFlag }) },
+  { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...listFlags }) },
 ]
 export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
@@ -76,8 +76,10 @@ async function recordsText({ commands }: Pick<Registry, 'commands'>): Promise<st
   const rows = all
     .filter((one) => first.includes(one))
     .map(({ name, fields = [] }) => [name, fields.join(', ')] as const)
-  return `RECORDS of other commands in a pipe: one line each, with tabs between the
-fields. Lists begin with a line of field names; --no-header leaves it out
+  return `LISTS of other commands: --output table, json or tsv; a table on a terminal
+and tsv in a pipe unless one is requested. tsv has a line for each record, with
+tabs between its fields, and a line of field names before them; --no-header
+leaves it out
 ${aligned(rows)}`
 }
 
