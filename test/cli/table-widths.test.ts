@@ -19,6 +19,7 @@ const commands: readonly (readonly string[])[] = [
   ['monitors', 'kinds', 'postgres'],
   ['monitors', 'kinds'],
   ['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'],
+  ['monitors', 'list', '-t', 'Sql', '-m', 'Advanced', '-v'],
   ['monitors', 'profiles'],
   ['monitors', 'profiles', 'vantage'],
   ['config', 'list'],
@@ -44,7 +45,7 @@ describe.each(commands.map((args) => ({ args, line: args.join(' ') })))('svc $li
 test('at 80 columns, the longest texts get the width that the other columns do not need', async () => {
   for (const [args, last] of [
     [['monitors', 'kinds', 'http'], 'MEANING'],
-    [['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'], 'LOOKS AT'],
+    [['monitors', 'list', '-t', 'Sql', '-m', 'Advanced', '-v'], 'LOOKS AT'],
   ] as const) {
     const lines = (await screen(args, 80)).split('\n')
     const from = lines.findIndex((line) => line.endsWith(`  ${last}`))
