@@ -20,7 +20,7 @@ import {
   string,
   strings,
 } from '../render/document.ts'
-import { type ListOutput, list, type RecordList, record } from '../render/list.ts'
+import { everyType, type ListOutput, list, type RecordList, record } from '../render/list.ts'
 import { paragraph, styles } from '../render/table.ts'
 
 export type Finding = Trial['results'][number]
@@ -220,11 +220,8 @@ const monitorLines = list<MonitorLine>()({
   ],
 })
 
-/** The place of the machine where no plan is its own: each type would repeat it. */
-const anyType = ''
-
 /**
- * The monitors that would run, on one line each: the machine once if all types plan the same checks of it, and no type
+ * The monitors that would run, on one line each: the machine once if each type plans the same checks of it, and no type
  * that has nothing but the machine.
  */
 export function renderMonitors(plans: readonly TypePlan[], mode: string, output: ListOutput): string {
@@ -234,8 +231,9 @@ export function renderMonitors(plans: readonly TypePlan[], mode: string, output:
   const rows = visible.flatMap(({ type, monitors }) => monitors.map((monitor) => ({ ...monitor, type })))
   const [host, ...others] = rows.filter(({ Host }) => Host)
   const checksOf = ({ Checks }: PlanRow): string => JSON.stringify(Checks)
-  const isOnce = host !== undefined && others.every((other) => checksOf(other) === checksOf(host))
-  const lines = isOnce ? [{ ...host, type: anyType }, ...rows.filter(({ Host }) => !Host)] : rows
+  const isInEach = others.length > 0 && others.length === visible.length - 1
+  const isOnce = host !== undefined && isInEach && others.every((other) => checksOf(other) === checksOf(host))
+  const lines = isOnce ? [{ ...host, type: everyType }, ...rows.filter(({ Host }) => !Host)] : rows
   const sentence = `${count(lines.length, 'monitor')}, ${mode}`
   return monitorLines.render(lines, {}, { ...output, headline: { mark: 'ok', sentence } })
 }
