@@ -24,11 +24,14 @@ type HelpTopic = {
 const maxColumns = 80
 
 /** Names and meanings in two columns, the meanings wrapped. */
-const aligned = (rows: readonly (readonly [string, string])[]): string => {
-  const left = Math.max(...rows.map(([name]) => name.length))
+const aligned = (
+  rows: readonly (readonly [string, string])[],
+  left = Math.max(...rows.map(([name]) => name.length)),
+  columns = maxColumns,
+): string => {
   return rows
     .flatMap(([name, meaning]) =>
-      wrap(meaning, maxColumns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
+      wrap(meaning, columns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
     )
     .join('\n')
 }
@@ -243,11 +246,37 @@ class SvcHelp extends Help {
   }
 }
 
-const firstSteps = [
-  ['svc health', 'Check the servers in svc.yaml, and this machine'],
-  ['svc init', 'Write a first svc.yaml for this machine'],
-  ['svc doctor', 'Check the installation'],
-] as const
+/** Everything that `svc` lists, each command and topic in one row. */
+export const overviewRows: Readonly<Record<string, readonly string[]>> = {
+  'FIRST STEPS': ['init', 'health', 'doctor'],
+  MONITORING: [
+    ...['monitors', 'serve', 'history', 'silence', 'ack', 'notify', 'drill', 'impact'],
+    ...['heartbeat', 'heartbeats', 'nodes'],
+  ],
+  ACCESS: ['login, logout', 'whoami', 'passwd', 'users', 'roles', 'sessions', 'keys', 'audit'],
+  'THIS MACHINE': [...['profile', 'config', 'secrets', 'drivers', 'backup', 'restore', 'api', 'completion', 'version']],
+}
+const summaryOfLogin = 'Sign in to a server, with a token in the keychain, and out'
+
+/** The answer of `svc` alone: everything that there is, on one screen. */
+async function overviewText({ commands, topics }: Registry, columns: number): Promise<string> {
+  const meaning = async (name: string): Promise<readonly [string, string]> => {
+    const summary = topics[name] ?? (await commands[name]?.())?.summary
+    return [name, summary ?? summaryOfLogin]
+  }
+  const groups = await Promise.all(
+    Object.entries(overviewRows).map(async ([title, names]) => [title, await Promise.all(names.map(meaning))] as const),
+  )
+  const left = Math.max(...groups.flatMap(([, rows]) => rows.map(([name]) => name.length)))
+  return [
+    ...wrap(`svc ${packageJson().version}: monitoring, health checks and role administration for servers`, columns),
+    ...wrap('USAGE  svc COMMAND [flags]; svc COMMAND --help shows what it takes', columns),
+    '',
+    ...groups.flatMap(([title, rows]) => [title, aligned(rows, left, columns)]),
+    '',
+    ...wrap(`SUBJECTS  svc help ${Object.keys(helpTopics).join(' | ')}`, columns),
+  ].join('\n')
+}
 
 /** Help for everything, a topic, a command or a subject. An unknown word or flag is a usage fault. */
 export async function showHelp(
@@ -271,12 +300,13 @@ export async function showHelp(
     await settle(refused, { json: argv.includes('--json'), debug: false }, io)
     return
   }
+  if (requested === '') {
+    io.stdout.write(`${await overviewText(registry, io.stdout.columns ?? maxColumns)}\n`)
+    return
+  }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
   const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io)
-  await help.showHelp(requested === '' ? [] : [requested])
-  if (requested !== '') return
-  io.stdout.write(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
-  io.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  await help.showHelp([requested])
 }
 
 async function loadable(id: string, load: () => Promise<CommandClass>): Promise<Command.Loadable> {
