@@ -1,4 +1,4 @@
-import { lists, prints, SvcCommand } from '../cli/command/base.ts'
+import { lists, pagerFlag, prints, SvcCommand } from '../cli/command/base.ts'
 import {
   boolean,
   custom,
@@ -237,6 +237,7 @@ export class MonitorsValidate extends SvcCommand {
   static override flags = {
     config: text('config')({ description: 'The svc.yaml to check (SVC_CONFIG)' }),
     verbose: boolean({ char: 'v', description: 'Also print the next five times of each cron expression' }),
+    ...pagerFlag,
   }
 
   protected async perform(): Promise<undefined> {
@@ -262,7 +263,7 @@ export class MonitorsValidate extends SvcCommand {
     const times = flags.verbose
       ? (await import('../cli/monitors/next-times.ts')).nextTimes(config, this.io.clock.now().getTime())
       : []
-    this.print([`${config.origin}${more} is valid: ${counted || 'no types'}`, ...times].join('\n'))
+    this.printList([`${config.origin}${more} is valid: ${counted || 'no types'}`, ...times].join('\n'))
   }
 }
 

@@ -3,6 +3,7 @@ import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/base/errors.ts'
 import type { TextForm } from '../../core/base/sanitize.ts'
 import type { Io, Signals } from '../io/io.ts'
+import type { Pager } from '../io/pager.ts'
 import { columnsOf } from '../io/terminal.ts'
 import type { Answer } from '../render/document.ts'
 import type { ListOutput } from '../render/list.ts'
@@ -27,6 +28,11 @@ export const globalFlags = {
   debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
 }
 
+/** The flag of every command whose answer may be longer than a screen. */
+export const pagerFlag = {
+  'no-pager': boolean({ description: 'Print a long list without a pager', helpGroup: 'GLOBAL' }),
+}
+
 /** The formats of every list. */
 export const listFormats = ['table', 'json', 'tsv'] as const
 
@@ -38,6 +44,7 @@ export const listFlags = {
     parse: async (input) => oneOf('output', listFormats, input, 'Formats'),
   })({ description: 'Format of a list (default: table on a terminal, tsv in a pipe)', helpGroup: 'GLOBAL' }),
   'no-header': boolean({ description: 'Omit the header line in a pipe', helpGroup: 'GLOBAL' }),
+  ...pagerFlag,
 }
 
 export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args' | 'answers'> &
@@ -82,6 +89,10 @@ export abstract class SvcCommand {
   /** The target of the command, once known. Failure messages name it. */
   protected target: string | undefined
 
+  /** A list that is longer than the screen, until the command has said everything, and the notes below it. */
+  private long = ''
+  private readonly notesBelow: string[] = []
+
   /** Lays out notes. Undefined until `run`, and where standard error is not a terminal. */
   private laidOut: typeof note | undefined
 
@@ -117,8 +128,18 @@ export abstract class SvcCommand {
       // After the user has asked to stop, the interruption explains any error.
       throw interrupted.signal.aborted ? interrupted.signal.reason : error
     } finally {
+      await this.showLong()
       interrupted.release()
     }
+  }
+
+  /** Shows the list that is longer than the screen, and the notes that follow it. */
+  private async showLong(): Promise<void> {
+    if (this.long === '') return
+    const { showInPager } = await import('../io/pager.ts')
+    await showInPager(this.long, this.io, this.argv, this.listForm)
+    this.long = ''
+    for (const note of this.notesBelow) this.writeNote(note)
   }
 
   /** Parses the flags and arguments of this command line, as `command` declares them. Throws Usage for a wrong one. */
@@ -179,6 +200,10 @@ export abstract class SvcCommand {
 
   /** Writes to stderr also with --quiet. On a terminal, the lines end at spaces. */
   protected writeNote(text: string): void {
+    if (this.long !== '') {
+      this.notesBelow.push(text)
+      return
+    }
     this.io.stderr.write(this.laidOut?.(text, this.io.stderr) ?? `${text}\n`)
   }
 
@@ -194,20 +219,42 @@ export abstract class SvcCommand {
     form: TextForm = this.listForm,
   ): Promise<void> {
     let buffered = ''
-    for await (const part of parts) {
-      buffered += part
-      if (buffered.length < charactersAtOnce) continue
-      if (!this.io.stdout.write(buffered, form)) return
+    let pager: Pager | undefined
+    const flush = async (): Promise<boolean> => {
+      const text = buffered
       buffered = ''
-      await accepting(this.io.stdout.stream)
-      signal.throwIfAborted()
+      pager ??= await this.pagerFor(text, form)
+      return pager ? await pager.write(text) : this.io.stdout.write(text, form)
     }
-    if (buffered !== '') this.io.stdout.write(buffered, form)
+    try {
+      for await (const part of parts) {
+        buffered += part
+        if (buffered.length < charactersAtOnce) continue
+        if (!(await flush())) return
+        if (!pager) await accepting(this.io.stdout.stream)
+        signal.throwIfAborted()
+      }
+      if (buffered !== '') await flush()
+    } finally {
+      await pager?.end()
+    }
   }
 
-  /** Writes a list, or a record of one, to stdout. In a pipe, a list without rows and header is empty. */
+  private async pagerFor(text: string, form: TextForm): Promise<Pager | undefined> {
+    if (this.io.stdout.rows === undefined) return undefined
+    const { isLonger, openPager } = await import('../io/pager.ts')
+    return isLonger(text, this.io) ? await openPager(this.io, this.argv, form) : undefined
+  }
+
+  /**
+   * Writes a list, or a record of one, to stdout, or keeps it for the pager until the command ends. In a pipe, a list
+   * without rows and header is empty.
+   */
   protected printList(text: string): void {
-    if (text !== '') this.print(text, this.listForm)
+    const { rows } = this.io.stdout
+    const isLong = rows !== undefined && text.split('\n').length >= rows
+    if (isLong) this.long += `${text}\n`
+    else if (text !== '') this.print(text, this.listForm)
   }
 
   private get listForm(): TextForm {

@@ -7,7 +7,7 @@ import { didYouMean } from '../../core/base/suggest.ts'
 import { type CommandClass, globalFlags, listFlags } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
 import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
-import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
+import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
 import { shellWord } from '../render/hints.ts'
 import { wrap } from '../render/width.ts'
@@ -118,6 +118,7 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['SVC_STORE_PASSWORD_FILE', "file with the database's password"],
         ['SVC_CA_FILE', 'PEM file of a private certificate authority'],
         ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for servers'],
+        ['SVC_PAGER, PAGER', 'the pager for what is longer than the screen (default less); empty or cat: none'],
         ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'color off, on, off'],
         ['ACCESSIBLE', '1: static lines instead of animations'],
       ])}`,
@@ -227,16 +228,16 @@ class HelpConfig extends StaticConfig {
 }
 
 class SvcHelp extends Help {
-  readonly #stdout: OutputStream
+  readonly #write: (text: string) => void
 
-  constructor(config: HelpConfig, { stdout }: Pick<Io, 'stdout'>) {
-    super(config, { maxWidth: Math.min(stdout.columns ?? maxColumns, maxColumns) })
-    this.#stdout = stdout
+  constructor(config: HelpConfig, columns: number | undefined, write: (text: string) => void) {
+    super(config, { maxWidth: Math.min(columns ?? maxColumns, maxColumns) })
+    this.#write = write
   }
 
   /** oclif's own output ignores every error. */
   protected override log(...lines: string[]): void {
-    this.#stdout.write(`${lines.join(' ')}\n`)
+    this.#write(`${lines.join(' ')}\n`)
   }
 
   protected override formatCommand(command: Command.Loadable): string {
@@ -270,7 +271,7 @@ async function overviewText({ commands, topics }: Registry, columns: number): Pr
   const left = Math.max(...groups.flatMap(([, rows]) => rows.map(([name]) => name.length)))
   return [
     ...wrap(`svc ${packageJson().version}: monitoring, health checks and role administration for servers`, columns),
-    ...wrap('USAGE  svc COMMAND [flags]; svc COMMAND --help shows what it takes', columns),
+    ...wrap('USAGE  svc COMMAND [flags]; svc COMMAND --help explains it', columns),
     '',
     ...groups.flatMap(([title, rows]) => [title, aligned(rows, left, columns)]),
     '',
@@ -285,6 +286,25 @@ export async function showHelp(
   registry: Registry,
   io: Io,
 ): Promise<void> {
+  const parts: string[] = []
+  const write = (text: string): void => void parts.push(text)
+  await writeHelp(
+    argv.filter((word) => word !== '--no-pager'),
+    commandId,
+    registry,
+    { io, write },
+  )
+  if (parts.length === 0) return
+  const { showInPager } = await import('../io/pager.ts')
+  await showInPager(parts.join(''), io, argv, 'text')
+}
+
+async function writeHelp(
+  argv: readonly string[],
+  commandId: string | undefined,
+  registry: Registry,
+  { io, write }: { readonly io: Io; readonly write: (text: string) => void },
+): Promise<void> {
   const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
   const requested = commandId ?? words.join(':')
   const refused =
@@ -293,7 +313,7 @@ export async function showHelp(
       : await unknown(argv, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    io.stdout.write(`${await subject.text(registry)}\n`)
+    write(`${await subject.text(registry)}\n`)
     return
   }
   if (refused) {
@@ -301,11 +321,11 @@ export async function showHelp(
     return
   }
   if (requested === '') {
-    io.stdout.write(`${await overviewText(registry, io.stdout.columns ?? maxColumns)}\n`)
+    write(`${await overviewText(registry, io.stdout.columns ?? maxColumns)}\n`)
     return
   }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
-  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io)
+  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io.stdout.columns, write)
   await help.showHelp([requested])
 }
 
