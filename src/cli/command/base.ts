@@ -152,7 +152,7 @@ export abstract class SvcCommand {
       if (output === undefined) return parsed
       if (output === 'json') return { ...parsed, flags: { ...parsed.flags, json: true } }
       if (parsed.flags['json'] !== true) return parsed
-      const cannot = `--json and --output ${String(output)} cannot be combined`
+      const cannot = `--json and --output ${this.format} cannot be combined`
       throw new Fault('Usage', cannot, { hints: ['Omit one of them.'] })
     } catch (error) {
       if (error instanceof Fault || !(error instanceof Error) || !('oclif' in error)) throw error

@@ -248,14 +248,11 @@ class SvcHelp extends Help {
 }
 
 /** Everything that `svc` lists, each command and topic in one row. */
-export const overviewRows: Readonly<Record<string, readonly string[]>> = {
+const overviewRows: Readonly<Record<string, readonly string[]>> = {
   'FIRST STEPS': ['init', 'health', 'doctor'],
-  MONITORING: [
-    ...['monitors', 'serve', 'history', 'silence', 'ack', 'notify', 'drill', 'impact'],
-    ...['heartbeat', 'heartbeats', 'nodes'],
-  ],
+  MONITORING: 'monitors serve history silence ack notify drill impact heartbeat heartbeats nodes'.split(' '),
   ACCESS: ['login, logout', 'whoami', 'passwd', 'users', 'roles', 'sessions', 'keys', 'audit'],
-  'THIS MACHINE': [...['profile', 'config', 'secrets', 'drivers', 'backup', 'restore', 'api', 'completion', 'version']],
+  'THIS MACHINE': 'profile config secrets drivers backup restore api completion version'.split(' '),
 }
 const summaryOfLogin = 'Sign in to a server, with a token in the keychain, and out'
 
