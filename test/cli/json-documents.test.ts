@@ -219,8 +219,8 @@ describe('what every command prints with --json', () => {
       }
       const both = await home.run([...args, '--json', '-o', 'tsv'])
       expect([both.code, both.stdout + both.stderr]).toEqual([2, expect.stringContaining('cannot be combined')])
-      const wrong = await home.run([...args, '-o', 'tvs'])
-      expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean tsv?')])
+      const mistyped = await home.run([...args, '-o', 'tvs'])
+      expect([mistyped.code, mistyped.stderr]).toEqual([2, expect.stringContaining('Did you mean tsv?')])
     },
   )
 

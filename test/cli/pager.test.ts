@@ -7,14 +7,14 @@ import { capturedIo } from '../support/program/captured-io.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 
 const home = temporaryHome()
-const seen = join(home.folder, 'seen')
+const noted = join(home.folder, 'seen')
 const script = (name: string, text: string): string => {
   const path = join(home.folder, name)
   writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o700 })
   return path
 }
 /** A pager that notes its words, LESS and the text, and shows nothing. */
-const noting = script('noting', `{ echo "$#|$*|$LESS"; cat; } > ${seen}`)
+const noting = script('noting', `{ echo "$#|$*|$LESS"; cat; } > ${noted}`)
 
 /** Runs a line on a terminal of 40 lines. `$NODE $SVC` is svc. */
 function terminal(
@@ -22,7 +22,7 @@ function terminal(
   env: Readonly<Record<string, string>>,
   answer?: (output: string) => string | undefined,
 ): Promise<Session> {
-  rmSync(seen, { force: true })
+  rmSync(noted, { force: true })
   const program = { NODE: process.execPath, SVC: home.program }
   return onTerminal(line, {
     ...{ cwd: home.folder, columns: 80, env: { ...home.env, ...program, ...env } },
@@ -62,7 +62,7 @@ test.each([
   ['a help', '"$NODE" "$SVC" health --help', 'USAGE'],
 ])('O12 %s that is longer than the screen goes to the pager', async (_, line, part) => {
   const { status, output } = await terminal(line, { PAGER: `${noting} -a  b` })
-  const [head, ...lines] = readFileSync(seen, 'utf8').split('\n')
+  const [head, ...lines] = readFileSync(noted, 'utf8').split('\n')
   expect([status, head]).toEqual([0, '2|-a b|FRX'])
   expect(lines.length).toBeGreaterThan(40)
   expect(lines.join('\n')).toContain(part)
@@ -73,9 +73,9 @@ test('O12 what fits on the screen needs no pager, and svc health has none', asyn
   const short = await terminal('"$NODE" "$SVC" version; "$NODE" "$SVC" monitors kinds smtp | head -1', {
     PAGER: noting,
   })
-  expect([existsSync(seen), short.output]).toEqual([false, expect.stringContaining('svc ')])
+  expect([existsSync(noted), short.output]).toEqual([false, expect.stringContaining('svc ')])
   const health = await terminal('"$NODE" "$SVC" health -m Advanced -v', { PAGER: noting })
-  expect([existsSync(seen), health.output.split('\n').length > 40]).toEqual([false, true])
+  expect([existsSync(noted), health.output.split('\n').length > 40]).toEqual([false, true])
 })
 
 test('O12 LESS that somebody has set stays, and an exit code is that of the command, whatever the pager does', async () => {
@@ -89,7 +89,7 @@ test('O12 LESS that somebody has set stays, and an exit code is that of the comm
   )
   const line = 'stty rows 3; "$NODE" "$SVC" monitors test worker --config one.yaml'
   const { status } = await terminal(line, { PAGER: noting, LESS: '-M' })
-  expect([status, readFileSync(seen, 'utf8')]).toEqual([3, expect.stringMatching(/^0\|\|-M\n[\s\S]*tcp worker/)])
+  expect([status, readFileSync(noted, 'utf8')]).toEqual([3, expect.stringMatching(/^0\|\|-M\n[\s\S]*tcp worker/)])
 })
 
 test.each([

@@ -39,21 +39,21 @@ export type Overview = {
 
 /**
  * A line for each monitor, with its failures and warnings in full. `failed` leaves out what is ok. Above 30 lines, or
- * more than `room`, the monitors that are ok become one line, those that say the same one row, and failures stand last.
+ * more than `height`, the monitors that are ok become one line, those that say the same one row, and failures stand last.
  */
 export function overview(
   readings: readonly EntryReading[],
   detail: OverviewDetail,
   look: Look,
-  room: number = Number.POSITIVE_INFINITY,
+  height: number = Number.POSITIVE_INFINITY,
 ): Overview {
   const items = itemsOf(readings, look).filter((item) => detail === 'usual' || !isOk(item))
   if (detail === 'reasons') return { lines: reasonLines(items, readings.some(failsOnWarning), look), folded: true }
-  const most = Math.min(maxLines, room)
+  const most = Math.min(maxLines, height)
   const rows = inOrder(items).flatMap((item) => itemRows(item, detail))
   const lines = rows.length > most ? undefined : laidOut(rows, look).lines
   if (lines && lines.length <= most) return { lines, folded: false }
-  return { lines: foldedLines(items, detail, look, room), folded: true }
+  return { lines: foldedLines(items, detail, look, height), folded: true }
 }
 
 /** Whether its warnings alone make it exit with 3. */
@@ -214,7 +214,7 @@ const sortedRows = (rows: readonly ScreenRow[]): readonly ScreenRow[] =>
     foldEqual(rows.filter((row) => row.mark === mark)).toSorted((one, other) => stands(one) - stands(other)),
   )
 
-/** What makes the exit code other than 0: at most 20 rows, then a count. */
+/** The rows that make the exit code other than 0: at most 20 rows, then a count. */
 function reasonLines(items: readonly Item[], warnings: boolean, look: Look): readonly string[] {
   const marks: readonly ScreenRow['mark'][] = ['fail', 'not checked', ...(warnings ? (['warn'] as const) : [])]
   const rows = sortedRows(items.flatMap((item) => rowsOf(item).filter(({ mark }) => marks.includes(mark))))
@@ -222,13 +222,13 @@ function reasonLines(items: readonly Item[], warnings: boolean, look: Look): rea
 }
 
 /** The last rows that have room, and a line with the number of the others. */
-function cutLines(rows: readonly ScreenRow[], mostRows: number, room: number, hint: string, look: Look): Layout {
+function cutLines(rows: readonly ScreenRow[], mostRows: number, height: number, hint: string, look: Look): Layout {
   for (let left = Math.max(0, rows.length - mostRows); ; left += 1) {
     const { lines, indent } = laidOut(rows.slice(left), look)
     const more = moreText(rows.slice(0, left), rows.slice(left))
     const last = more === '' ? [] : wrap(`${look.marks.more} ${more}${hint}`, look.width - indent)
     const all = [...lines, ...last.map((line) => ' '.repeat(indent) + line)]
-    if (all.length <= room || left >= rows.length - 1) return { lines: all, indent }
+    if (all.length <= height || left >= rows.length - 1) return { lines: all, indent }
   }
 }
 
@@ -245,14 +245,14 @@ function moreText(hidden: readonly ScreenRow[], visible: readonly ScreenRow[]): 
   return bestFirst
     .toReversed()
     .flatMap((mark) => {
-      const shown = monitors(visible, mark)
-      const { length } = [...monitors(hidden, mark)].filter((one) => !shown.has(one))
+      const ofVisible = monitors(visible, mark)
+      const { length } = [...monitors(hidden, mark)].filter((one) => !ofVisible.has(one))
       return length === 0 ? [] : [`${length} more ${moreWords[mark]}`]
     })
     .join(', ')
 }
 
-function foldedLines(items: readonly Item[], detail: OverviewDetail, look: Look, room: number): readonly string[] {
+function foldedLines(items: readonly Item[], detail: OverviewDetail, look: Look, height: number): readonly string[] {
   const failed = items.some(hasFailed)
   const isAside = (item: Item, row: ScreenRow): boolean => failed && item.host && isWarning(row)
   const problems = items.filter((item) => !isOk(item))
@@ -260,7 +260,7 @@ function foldedLines(items: readonly Item[], detail: OverviewDetail, look: Look,
   const machine = problems.flatMap((item) => rowsOf(item).filter((row) => isAside(item, row)))
   const first = foldLine(items.filter(isOk).length, detail === 'failed' ? 0 : machine.length, look)
   const all = [...sortedRows(rows), ...(detail === 'failed' ? machine : [])]
-  const most = detail === 'failed' ? Number.POSITIVE_INFINITY : room - first.length
+  const most = detail === 'failed' ? Number.POSITIVE_INFINITY : height - first.length
   const { lines, indent } = cutLines(all, most, most, ' (--failed shows all)', look)
   return [...first.map((line) => ' '.repeat(indent) + line), ...lines]
 }

@@ -200,7 +200,7 @@ export type HealthScreen = {
 
 const narrowest = 24
 /** Lines that failures have in the lowest terminal. */
-const leastRoom = 8
+const leastHeight = 8
 
 /**
  * Health answers for people: one line for each monitor, its failures and warnings in full, and the verdict on the last
@@ -217,9 +217,11 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const verdict = verdictLines(readings, screen.ages ?? [], detail, look)
   if (detail === 'verdict') return `${verdict.join('\n')}\n`
   // The prompt needs a line too, and so does the blank line above the verdict.
-  const room = screen.height === undefined ? undefined : Math.max(leastRoom, screen.height - verdict.length - 2)
+  const height = screen.height === undefined ? undefined : Math.max(leastHeight, screen.height - verdict.length - 2)
   const { lines: body, folded } =
-    detail === 'verbose' ? { lines: fullBlocks(readings, look), folded: false } : overview(readings, detail, look, room)
+    detail === 'verbose'
+      ? { lines: fullBlocks(readings, look), folded: false }
+      : overview(readings, detail, look, height)
   const servers = readings.map(({ state }) => state?.name)
   const facts = readings.flatMap((entry, at) => [
     // Every type repeats the state of the machine.

@@ -16,7 +16,7 @@ export type Pager = {
 const optionsOfLess = 'FRX'
 
 /** Characters that are kept for a pager that fails, which it does before it has read as many. */
-const keptCharacters = 1_048_576
+const beginningLength = 1_048_576
 
 /** The words of the pager, or undefined where a text is printed plainly. They are split at blanks: no shell reads them. */
 export function pagerCommand(
@@ -53,14 +53,14 @@ export async function openPager(io: Io, argv: readonly string[], form: TextForm)
     release()
     return undefined
   }
-  let kept = ''
+  let beginning = ''
   let isEnded = false
   void hasServed.then(() => {
     isEnded = true
   })
   return {
     write: async (text) => {
-      if (kept.length < keptCharacters) kept += text
+      if (beginning.length < beginningLength) beginning += text
       if (isEnded || stdin.destroyed) return false
       if (!stdin.write(withoutCommands(text, form))) {
         await Promise.race([once(stdin, 'drain'), once(stdin, 'close'), hasServed]).catch(() => {})
@@ -71,7 +71,7 @@ export async function openPager(io: Io, argv: readonly string[], form: TextForm)
       stdin.end()
       const served = await hasServed
       release()
-      if (!served) io.stdout.write(kept, form)
+      if (!served) io.stdout.write(beginning, form)
     },
   }
 }
