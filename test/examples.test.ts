@@ -25,7 +25,7 @@ test('each server type has its page, and the index links to it', () => {
 test.each(ServerType.values)('the page of %s shows a list, a green screen and a red one', (type) => {
   const screens = fences(page(`${type}.md`), 'text')
   const [list, green, ...red] = screens
-  expect(list).toMatch(new RegExp(`^\\$ svc monitors list --type ${type} --mode Advanced\\n${type}, Advanced\\n`))
+  expect(list).toMatch(new RegExp(`^\\$ svc monitors list --type ${type} --mode Advanced -v\\n${type}, Advanced\\n`))
   expect(green).toMatch(new RegExp(`^\\$ svc health -t ${type} -m Advanced -v\\n✓ ${type} is healthy: `))
   expect(red.filter((screen) => screen.includes('\n✗ UNHEALTHY ')).length).toBeGreaterThan(0)
   expect([...page(`${type}.md`).matchAll(/^\*\*What happened\.\*\* /gm)]).toHaveLength(red.length)

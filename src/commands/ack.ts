@@ -7,7 +7,7 @@ import { SilenceCommand } from '../cli/silences/silence-command.ts'
 const load = () => import('../cli/silences/lists.ts')
 
 export default class Ack extends SilenceCommand {
-  static override summary = 'Acknowledge a fault: no more notifications while it stays the same fault'
+  static override summary = 'Acknowledge a fault: no notifications while it stays the same'
   static override description =
     `Silences notifications about the open incidents of a monitor, because somebody is working on them. The
 acknowledgement of a fault ends when the fault has recovered, when a warning becomes a failure, and when

@@ -1,12 +1,10 @@
 import { integer } from '@oclif/core/flags'
-import { eventFlag, headFlag } from '../cli/command/audit-flags.ts'
+import { auditFormats, eventFlag, headFlag } from '../cli/command/audit-flags.ts'
 import { lists, prints } from '../cli/command/base.ts'
 import { boolean, custom, oneOf, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { instantFlag } from '../cli/command/instant.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
-import { exits, Fault } from '../core/base/errors.ts'
-
-const formats = ['csv', 'jsonl'] as const
+import { exits } from '../core/base/errors.ts'
 
 const loadLists = () => import('../cli/accounts/audit-lists.ts')
 
@@ -25,7 +23,7 @@ export class AuditList extends StoreCommand {
   static override flags = {
     limit: integer({
       char: 'n',
-      description: 'Maximum number of entries (default 50; with --output: all)',
+      description: 'Maximum number of entries (default 50; with csv and jsonl: all)',
       min: 1,
       max: 1_000,
     }),
@@ -35,23 +33,23 @@ export class AuditList extends StoreCommand {
     since: instantFlag('since')({ description: 'Only entries from this time on' }),
     until: instantFlag('until')({ description: 'Only entries up to this time' }),
     role: text('role')({ description: 'Only entries that assigned or removed this role' }),
-    output: custom<(typeof formats)[number]>({
-      helpValue: `<${formats.join('|')}>`,
-      parse: async (input) => oneOf('output', formats, input, 'Formats'),
-    })({ description: 'Write all matching entries as CSV, or as one JSON object on each line' }),
+    output: custom<(typeof auditFormats)[number]>({
+      char: 'o',
+      helpValue: `<${auditFormats.join('|')}>`,
+      parse: async (input) => oneOf('output', auditFormats, input, 'Formats'),
+    })({
+      description: 'Format (default: table on a terminal, tsv in a pipe); csv and jsonl have all matching entries',
+    }),
     ...storeFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(AuditList)
     const { user, since, until, role, event: events, before, output, limit } = flags
-    if (output !== undefined && flags.json) {
-      throw new Fault('Usage', '--json and --output cannot be combined', { hints: ['Omit one of them.'] })
-    }
     await this.inStore(flags, signal, async ({ admin }) => {
       const filter = { user, since, until, role, events, before }
       const { audit } = await import('../cli/accounts/lists.ts')
-      if (output !== undefined) {
+      if (output === 'csv' || output === 'jsonl') {
         const { auditPages } = await import('../cli/accounts/audit-output.ts')
         const pages = auditPages(admin.audit.list, filter, limit)
         const written = { store: admin.store, format: output, header: this.output.header ?? true }
@@ -62,7 +60,7 @@ export class AuditList extends StoreCommand {
       const entries = await admin.audit.list({ ...filter, limit: most })
       this.printList(audit.render(entries, { store: admin.store }, this.output))
       const oldest = entries.at(-1)
-      if (flags.json || !this.io.stdout.isTTY || !oldest || entries.length < most || oldest.id <= 1) return
+      if (flags.json || !this.output.screen.isTTY || !oldest || entries.length < most || oldest.id <= 1) return
       const { repeatTargetFlags } = await import('../cli/render/hints.ts')
       this.say(`\n  ${repeatTargetFlags(`Older entries:   svc audit list --before ${oldest.id}`, this.argv)}`)
     })

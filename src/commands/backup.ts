@@ -4,7 +4,7 @@ import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
 
 export default class BackUp extends StoreCommand {
-  static override summary = 'Copy the store of this machine into a file, even while svc serve runs'
+  static override summary = 'Copy the store into a file, even while svc serve runs'
   static override description =
     `The backup is consistent: it contains the store as of one moment. svc verifies it before FILE appears,
 and gives it mode 600, because it contains password hashes. For a store in PostgreSQL, use pg_dump.`

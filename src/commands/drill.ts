@@ -14,7 +14,7 @@ const pollMs = 2_000
 const maxMs = 15 * 60_000
 
 export default class Drill extends TargetCommand {
-  static override summary = 'Send a marked fault through the alarm path, and show how far it gets'
+  static override summary = 'Send a marked fault through the alarm path, and follow it'
   static override description =
     `Each message says DRILL and that nothing has failed; receivers that are not named get none. Looks up what
 shows that it arrived: the answer of the receiver, the alerts, routes and counters of Alertmanager, and

@@ -17,7 +17,6 @@ import {
   askHealth,
   attemptReports,
   chooseDetail,
-  chooseOutput,
   combinedExit,
   failureReport,
   type HealthAnswers,
@@ -129,7 +128,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags, args } = await this.parse(Health)
-    const output = chooseOutput(flags)
+    const output = flags.json ? 'json' : (flags.output ?? 'table')
     const detail = chooseDetail(flags, output)
     for (const [flag, format] of [
       ['nagios-timeout', 'nagios'],
@@ -230,6 +229,9 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
    */
   protected override async reportFailure(error: unknown): Promise<void> {
     const failure = await failureReport(this.argv, error, this.target)
+    const isQuiet = this.argv.includes('--quiet') || this.argv.includes('-q')
+    // The document on standard output contains the failure, and the log shows it.
+    if (this.isJsonRequested() && !isQuiet && !this.io.stdout.used) await super.reportFailure(error, { json: false })
     // Standard output contains one answer: after it, no other follows.
     const isFirst = !this.io.stdout.used
     if (!failure || !isFirst || !isPlugin(requestedReport(this.argv))) await super.reportFailure(error)
@@ -252,9 +254,9 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
     const display = await showHealth(outcomes, as, this.io)
-    const forPeople = (as.output ?? 'table') === 'table'
+    const forPeople = as.output === 'table'
     // Before the answer: the verdict stays the last line on a terminal.
-    if (forPeople && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
+    if (forPeople && as.detail === 'verbose' && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
     this.print(display.text, display.form)
     if (display.log !== undefined) this.say(display.log)
     for (const text of mistakes) {

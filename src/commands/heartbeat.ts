@@ -17,7 +17,7 @@ import { nameMistake } from '../core/base/names.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends TargetCommand {
-  static override summary = 'Report that this agent is alive, or run a job and report its result'
+  static override summary = 'Report that an agent is alive, or run a job and report it'
   static override description =
     `Run it from cron, from a systemd timer or from the agent itself. A monitor of the kind heartbeat fails
 when the reports stop. The caller needs the permission heartbeat. To create a key with this permission

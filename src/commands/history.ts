@@ -49,15 +49,20 @@ A server without a store (svc serve --only health) remembers 24 hours: --server 
         },
         localCall(signal),
       )
-      const { history, historyRows, incidentList, incidentsToShow } = await import('../cli/health/period-lists.ts')
+      const { history, historyRows, incidentList, incidentsToShow, rowsForPeople } = await import(
+        '../cli/health/period-lists.ts'
+      )
       const { Monitors = [], NotKept: notKept, HiddenMonitors: hiddenMonitors } = answer
-      const rows = Monitors.flatMap(historyRows)
-      this.printList(history.render(rows, { target, notKept, hiddenMonitors }, this.output))
+      const all = Monitors.flatMap(historyRows)
+      const isTable = this.output.screen.isTTY && !this.output.json
+      const rows = isTable && flags.monitor === undefined ? rowsForPeople(all) : all
+      const list = history.render(rows, { target, notKept, hiddenMonitors }, this.output)
       const { visible, left } = incidentsToShow(rows)
-      if (this.output.screen.isTTY && !this.output.json && visible.length > 0) {
-        this.print(`\n${incidentList.table(visible, this.output.screen)}`)
-        if (left > 0) this.print(`and ${left} earlier ones: --json lists them`)
-      }
+      const incidents = [
+        ...(visible.length > 0 ? ['', incidentList.table(visible, this.output.screen)] : []),
+        ...(left > 0 ? [`and ${left} earlier ones: --json lists them`] : []),
+      ]
+      this.printList([list, ...(isTable ? incidents : [])].join('\n'))
       if (notKept !== undefined) this.say(`Note: ${notKept}`)
       if (hiddenMonitors !== undefined)
         this.say(`Note: ${count(hiddenMonitors, 'monitor is', 'monitors are')} of types that you may not read`)

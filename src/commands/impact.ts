@@ -4,7 +4,7 @@ import { type CommandSession, localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 
 export default class Impact extends TargetCommand {
-  static override summary = 'Show which monitors depend on a monitor, directly and through others'
+  static override summary = 'Show which monitors depend on a monitor, also through others'
   static override description =
     `Lists what would not run if the monitor could not be reached: in svc health, these monitors are skipped;
 in svc serve, their incidents become part of its incident. Monitors whose groups have enough other

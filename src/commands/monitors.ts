@@ -1,4 +1,4 @@
-import { lists, prints, SvcCommand } from '../cli/command/base.ts'
+import { lists, pagerFlag, prints, SvcCommand } from '../cli/command/base.ts'
 import {
   boolean,
   custom,
@@ -107,11 +107,15 @@ export class MonitorsKinds extends SvcCommand {
 }
 
 export class MonitorsList extends SvcCommand {
-  static override summary = 'List the checks of a server type and mode, without running them'
+  static override summary = 'List the monitors of a server type and mode, without running them'
   static override answers = { '': lists(async () => (await load()).plans) }
-  static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
+  static override examples = [
+    '<%= config.bin %> monitors list',
+    '<%= config.bin %> monitors list --type Sql --mode Advanced --verbose',
+  ]
   static override flags = {
     type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),
+    verbose: boolean({ char: 'v', description: 'Show every check, as tsv and json do' }),
     mode: modeFlag({ description: 'Check depth (default Standard)' }),
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
     store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
@@ -149,8 +153,12 @@ export class MonitorsList extends SvcCommand {
       this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
       return
     }
-    const { renderPlans } = await load()
-    this.printList(renderPlans(plans, mode, this.output))
+    const { renderMonitors, renderPlans } = await load()
+    const isShort = this.output.screen.isTTY && !flags.verbose
+    this.printList(isShort ? renderMonitors(plans, mode, this.output) : renderPlans(plans, mode, this.output))
+    if (!isShort) return
+    const { repeatTargetFlags } = await import('../cli/render/hints.ts')
+    this.say(`\n  ${repeatTargetFlags('Every check:   svc monitors list -v', this.argv)}`)
   }
 }
 
@@ -229,6 +237,7 @@ export class MonitorsValidate extends SvcCommand {
   static override flags = {
     config: text('config')({ description: 'The svc.yaml to check (SVC_CONFIG)' }),
     verbose: boolean({ char: 'v', description: 'Also print the next five times of each cron expression' }),
+    ...pagerFlag,
   }
 
   protected async perform(): Promise<undefined> {
@@ -254,7 +263,7 @@ export class MonitorsValidate extends SvcCommand {
     const times = flags.verbose
       ? (await import('../cli/monitors/next-times.ts')).nextTimes(config, this.io.clock.now().getTime())
       : []
-    this.print([`${config.origin}${more} is valid: ${counted || 'no types'}`, ...times].join('\n'))
+    this.printList([`${config.origin}${more} is valid: ${counted || 'no types'}`, ...times].join('\n'))
   }
 }
 

@@ -6,7 +6,7 @@ import { TargetCommand } from '../cli/session/target-command.ts'
 const load = () => import('../cli/nodes/lists.ts')
 
 export default class Nodes extends TargetCommand {
-  static override summary = 'List the nodes that share a PostgreSQL store, and which one runs the monitors'
+  static override summary = 'List the nodes on a PostgreSQL store; one runs the monitors'
   static override description =
     `The first line says how many nodes are live, and which of them holds the lease: it runs the monitors of the
 network for all. Monitors of a machine run on each node. CONFIG is shown where live nodes have different

@@ -16,7 +16,7 @@ const changedPasswords = document<{ readonly userName: string; readonly changed:
 })
 
 export default class Passwd extends SvcCommand {
-  static override summary = 'Change your own password at a server, and end your other sessions'
+  static override summary = 'Change your own password, and end your other sessions'
   static override description =
     `Prompts for the current password, and twice for the new one. Scripts use --password-stdin, with
 the current password on the first line and the new one on the second. All your earlier sessions and

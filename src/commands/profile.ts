@@ -87,7 +87,7 @@ export class ProfileList extends SvcCommand {
     const { current, profiles } = await readSettings(this.io.env)
     if (profiles.length === 0 && !flags.json) {
       this.say('There is no profile: all commands act on this machine. To create one: svc login --server URL')
-      if (this.io.stdout.isTTY) return
+      if (this.output.screen.isTTY) return
     }
     const { serverProfiles } = await load()
     const rows = profiles.map((profile) => ({ ...profile, current: profile.name === current }))

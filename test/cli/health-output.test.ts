@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { formats, isPlugin, isReport, outputs } from '../../src/cli/health/health.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import type { Home, Ran } from '../support/program/svc.ts'
 import type { HealthServer } from '../support/simulated/health-answers.ts'
@@ -187,12 +188,6 @@ async function interrupted(args: readonly string[], signal: NodeJS.Signals): Pro
 }
 
 describe('a pipe', () => {
-  test('gets records with a header line, which --no-header leaves out', async () => {
-    const { stdout } = await home.run(['health'])
-    expect(stdout).toMatch(/^Target\tServerType\t/)
-    expect((await home.run(['health', '--no-header'])).stdout).toMatch(/^this machine\tBatch\t/)
-  })
-
   test('gets a table where it is requested, every check with -v, and the verdict alone with -q', async () => {
     const table = await home.run(['health', '-o', 'table'])
     expect(table.stdout).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/)
@@ -205,21 +200,59 @@ describe('a pipe', () => {
   })
 })
 
-describe('a JUnit report in a pipe', () => {
-  test('leaves the failures and the verdict in the log of the job', async () => {
-    const { code, stdout, stderr } = await home.run(['health', '-o', 'junit'])
-    expect(code).toBe(3)
-    expect(stdout).toMatch(/^<\?xml /)
-    expect(stderr).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/m)
-    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(/^✗ UNHEALTHY {2}this machine · 1 monitor failed · Standard/)
-    expect((await home.run(['health', '-o', 'junit', '-q'])).stderr).toBe('')
+describe('O10 standard error beside each format', () => {
+  const verdict = /^[✗?] (?:UNHEALTHY|NOT CHECKED) |^Error: /m
+  const cases = Object.entries(outcomes).filter(([name]) => !name.includes('nagios'))
+
+  test.each(outputs)('O10 %s: the failure and the verdict are there as the table of formats says', async (output) => {
+    for (const [name, outcome] of cases) {
+      const args = ['health', '-o', output, ...outcome.args(fixture)]
+      const [usual, quiet] = await Promise.all([home.run(args), home.run([...args, '-q'])])
+      const words = usual.stderr.replace(/\s+/g, ' ')
+      if (formats[output].logsFailures && outcome.exit !== 0) {
+        expect([name, words]).toEqual([name, expect.stringMatching(outcome.message)])
+        expect([name, usual.stderr]).toEqual([name, expect.stringMatching(verdict)])
+      } else expect(words, name).not.toMatch(/UNHEALTHY|NOT CHECKED/)
+      if ((isReport(output) && isPlugin(output)) || outcome.exit === 0) expect([name, words]).toEqual([name, ''])
+      expect(quiet.stderr, name).not.toMatch(/UNHEALTHY|NOT CHECKED/)
+    }
   })
 
-  test('leaves the reason in the log when nothing is configured', async () => {
+  test('O10 the formats that do so are those that programs read, except those of plug-ins', () => {
+    expect(outputs.filter((output) => formats[output].logsFailures)).toEqual([
+      ...['json', 'csv', 'tsv', 'ndjson', 'junit', 'prometheus'],
+    ])
+  })
+
+  test('O10 the reason is there when nothing is configured', async () => {
     const { code, stderr } = await home.run(['health', '-o', 'junit', '-t', 'Ftp'])
     expect(code).toBe(12)
     expect(stderr).toMatch(/does not configure Ftp/)
     expect(stderr).toMatch(/^✗ NOT CHECKED /m)
+  })
+})
+
+describe('O10 a pipe', () => {
+  test('O10 gets the table at 120 columns without colour', async () => {
+    const [pipe, explicit, wide] = await Promise.all([
+      home.run(['health'], { env: { NO_COLOR: '' } }),
+      home.run(['health', '-o', 'table']),
+      home.run(['health'], { columns: 120 }),
+    ])
+    const text = (stdout: string): string => stdout.replaceAll(/[\d.]+ m?s\b/g, 'some time')
+    expect(pipe.stdout).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/)
+    expect([text(pipe.stdout), text(explicit.stdout)]).toEqual([text(wide.stdout), text(wide.stdout)])
+    expect(pipe.stderr).toBe('')
+  })
+
+  test('O10 gets records with -o tsv, and no header line with --no-header', async () => {
+    const [whole, rows] = await Promise.all([
+      home.run(['health', '-o', 'tsv']),
+      home.run(['health', '-o', 'tsv', '--no-header']),
+    ])
+    expect(whole.stdout).toMatch(/^Target\tServerType\t/)
+    expect(rows.stdout.split('\n').length).toBe(whole.stdout.split('\n').length - 1)
+    expect(rows.stdout).toMatch(/^this machine\tBatch\t/)
   })
 })
 
@@ -238,8 +271,8 @@ test('a failure of a selected monitor is shown once', async () => {
   expect(stdout).not.toContain('selected monitors failed')
 })
 
-test('the types that are not configured stand above the answer, and the verdict is the last line', async () => {
-  const { output } = await onTerminal('"$NODE" "$SVC" health', {
+test('with -v, the types that are not configured stand above the answer, and the verdict is the last line', async () => {
+  const { output } = await onTerminal('"$NODE" "$SVC" health -v', {
     cwd: home.folder,
     env: { ...home.env, NODE: process.execPath, SVC: home.program },
     columns: 60,
@@ -252,7 +285,7 @@ test('the types that are not configured stand above the answer, and the verdict 
   expect(lines.findIndex((line) => line.includes('12 types not configured'))).toBeLessThan(
     lines.findIndex((line) => line.includes('tcp worker')),
   )
-  expect(lines.at(-1)).toMatch(/-v shows every check$/)
+  expect(lines.join('\n')).toMatch(/\n✗ UNHEALTHY [^\n]*(?:\n {2}[^\n]*)*$/)
   expect(lines.filter((line) => line.length > 60)).toEqual([])
 })
 

@@ -39,6 +39,19 @@ test.each(pages)('svc %s fits 80 columns, and says what it means in standard ter
   expect(unclearPhrases(stdout ?? '')).toEqual([])
 })
 
+test.each([60, 80, 120, 200])('O11 svc alone is one screen of %i columns, with each topic once', async (wide) => {
+  const { io, stdout } = capturedIo({ columns: wide })
+  await main(io, [])
+  const lines = stdout().trimEnd().split('\n')
+  expect(lines.filter((line) => line.length > wide)).toEqual([])
+  if (wide >= 80) expect(lines.length).toBeLessThanOrEqual(40)
+  const listed = lines.flatMap((line) => /^ {2}([a-z]\S*(?:, \S+)?) {2,}\S/.exec(line)?.[1]?.split(', ') ?? [])
+  const all = new Set([...Object.keys(topics), ...names.filter((name) => !name.includes(' '))])
+  expect(listed.toSorted()).toEqual([...all].toSorted())
+  // At the width of the terminal, no summary is broken that has room.
+  if (wide >= 80) expect(lines.filter((line) => /^ {6}/.test(line))).toEqual([])
+})
+
 test.each(names)('svc %s --help shows its usage, and names only flags that svc help flags explains', (name) => {
   const text = helpOf(`${name} --help`)
   const usage = text.split('\n').find((line) => line.startsWith('  $ svc '))

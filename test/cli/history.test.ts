@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { history, historyRows, incidentsToShow, rowsForPeople } from '../../src/cli/health/period-lists.ts'
 import { localCall } from '../../src/cli/session/session.ts'
+import type { MonitorHistory } from '../../src/core/protocol/index.ts'
 import { historyMarkup, historyOf } from '../../src/core/server/pages/page-monitor.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { openData } from '../../src/core/store/index.ts'
@@ -8,6 +10,7 @@ import type { ObservedRun } from '../../src/core/watch/periods/index.ts'
 import { Recorder } from '../../src/core/watch/periods/index.ts'
 import type { IncidentRecord } from '../../src/core/watch/states/index.ts'
 import { load } from '../config/given.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
 import type { Ran } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 
@@ -142,11 +145,61 @@ describe('svc history', () => {
 
   test('W3 a terminal shows when each was down for longest', async () => {
     const { stdout } = await home.run(['history'], { columns: 140 })
-    expect(stdout).toContain('2 monitors, 2 of them were down')
+    expect(stdout).toMatch(/2 monitors since \d{4}-\d\d-\d\d \d\d:\d\d UTC, 2 of them were down/)
     expect(stdout).toMatch(/tcp db .*failed +83\.\d+ % +1 h .*UTC, 1 h: connect/)
     const { stdout: periods } = await home.run(['history', '--monitor', 'tcp db', '--since', '2h'], { columns: 140 })
     expect(periods).toContain('connect 12 ms')
   })
+
+  /** The history of a monitor over six hours. */
+  const monitorOf = (ServerType: 'App' | 'Sql', MonitorName: string, downMinutes: number): MonitorHistory => ({
+    ServerType,
+    MonitorName,
+    Status: downMinutes > 0 ? 'Failed' : MonitorName === 'host' ? 'Warning' : 'Ok',
+    From: new Date('2026-11-24T04:00:00Z'),
+    To: new Date('2026-11-24T10:00:00Z'),
+    AvailabilityPercent: 100 - downMinutes / 3.6,
+    Down: downMinutes * minute,
+    Unobserved: 10 * minute,
+    Worst:
+      downMinutes > 0
+        ? [{ From: new Date('2026-11-24T05:00:00Z'), Down: downMinutes * minute, FailedChecks: ['connect'] }]
+        : [],
+    Incidents: MonitorName === 'host' ? [{ Id: `${ServerType} load`, MonitoringName: 'load', From: new Date(0) }] : [],
+  })
+
+  test.each([60, 80, 100, 140])(
+    'K14 a terminal of %i columns has one table with the machine once, failures first and the number of health',
+    (columns) => {
+      const rows = rowsForPeople(
+        [
+          monitorOf('App', 'host', 0),
+          monitorOf('App', 'http shop', 0),
+          monitorOf('Sql', 'host', 0),
+          monitorOf('Sql', 'postgres orders', 60),
+          monitorOf('Sql', 'postgres stock', 90),
+        ].flatMap(historyRows),
+      )
+      const { stdout } = capturedIo({ columns, env: { NO_COLOR: '1' } }).io
+      const text = history.render(
+        rows,
+        { target: 'here', notKept: undefined, hiddenMonitors: undefined },
+        {
+          json: false,
+          screen: stdout,
+        },
+      )
+      const lines = text.split('\n')
+      expect(lines[0]).toBe('! 4 monitors since 2026-11-24 04:00 UTC, 2 of them were down')
+      const title = lines.findIndex((line) => /^ {2}TYPE +MONITOR +WORST +AVAILABLE +DOWN/.test(line))
+      const names = /postgres|stock|orders|host|http shop/g
+      expect(lines.slice(title).join(' ').match(names)).toEqual([
+        ...['postgres', 'stock', 'postgres', 'orders'].slice(0, 4),
+        ...['host', 'http shop'],
+      ])
+      expect(incidentsToShow(rows).visible.map(({ type, monitor }) => `${type} ${monitor}`)).toEqual(['all host'])
+    },
+  )
 
   test('W3 a monitor that history does not know, and a time that it cannot have, are refused', async () => {
     expect(await home.run(['history', '--monitor', 'tcp nobody'])).toMatchObject({ code: 9 })

@@ -154,7 +154,6 @@ describe('what every command prints with --json', () => {
     ['backup', ['FOLDER/backup.db', '--overwrite']],
     ['config list', []],
     ['doctor', ['--local']],
-    ['health', ['-m', 'Basic', '-t', 'App']],
     ['heartbeats list', []],
     ['drivers list', []],
     ['history', []],
@@ -198,13 +197,49 @@ describe('what every command prints with --json', () => {
     },
   )
 
-  test('every command that prints a list is among them, and no other takes --no-header', async () => {
+  // Their names once more: these answer differently at each run, or act.
+  const formatLines = [...listCommands, ['health', ['-m', 'Basic', '-t', 'App']] as const]
+  test.each(formatLines)(
+    'K17 svc %s: -o table, json and tsv are the same on a terminal and in a pipe, and --json is json',
+    async (name, rest) => {
+      const home = homes[0] as Home
+      const args = [...name.split(' '), ...rest.map((word) => word.replace('FOLDER', folder))]
+      const columns = 120
+      const printed = async (format: readonly string[], place = {}): Promise<string> => {
+        const { stdout } = await home.run([...args, ...format], place)
+        // Figures, times and hashes differ between two runs.
+        return stdout.replaceAll(/[\da-f.:-]+/g, '#').replaceAll(/ +|─+/g, ' ')
+      }
+      const forms = { table: [{ columns }, []], tsv: [{}, []], json: [{}, ['--json']] } as const
+      for (const [format, [place, flags]] of Object.entries(forms)) {
+        const pipe = await printed(['-o', format])
+        expect([format, await printed(['--output', format], { columns })]).toEqual([format, pipe])
+        if (name === 'health' && format === 'tsv') continue
+        expect([format, await printed(flags, place)]).toEqual([format, pipe])
+      }
+      const both = await home.run([...args, '--json', '-o', 'tsv'])
+      expect([both.code, both.stdout + both.stderr]).toEqual([2, expect.stringContaining('cannot be combined')])
+      const mistyped = await home.run([...args, '-o', 'tvs'])
+      expect([mistyped.code, mistyped.stderr]).toEqual([2, expect.stringContaining('Did you mean tsv?')])
+    },
+  )
+
+  test('every command that prints a list is among them, and no other takes --no-header or --output', async () => {
     const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
     // Answered by a server that runs, by a store with a drill, by a svc.yaml that changes, and by one with nodes.
-    const others = ['serve reload', 'drill', 'nodes', 'monitors add', 'monitors edit', 'monitors remove']
+    // A pipe gets the table of svc health, and records on request.
+    const others = ['serve reload', 'drill', 'nodes', 'health', 'monitors add', 'monitors edit', 'monitors remove']
     expect(declared.toSorted()).toEqual([...listCommands.map(([name]) => name), ...others].toSorted())
     const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])
+    const takes = async (id: string): Promise<boolean> => {
+      const { flags, baseFlags } = (await commands[id]?.()) ?? {}
+      return Object.keys({ ...flags, ...baseFlags }).includes('output')
+    }
+    const ids = Object.keys(commands)
+    const taking = (await Promise.all(ids.map(takes))).flatMap((does, at) => (does ? [ids[at]] : []))
+    const ofLists = new Set(declared.map((name) => name.replace(/ --.*$/, '').replaceAll(' ', ':')))
+    expect(taking.toSorted()).toEqual([...ofLists].toSorted())
   })
 })
 

@@ -136,13 +136,13 @@ describe('K14 many monitors', () => {
     }
   })
 
-  test('K14 different waits, and failures with equal messages, keep their rows', () => {
+  test('K14 different waits, and failures with different messages, keep their rows', () => {
     const waits = ['a', 'b', 'c'].map((name) => starved(`http ${name}`, 8))
     const [first, second, third] = waits.map((wait, at) => ({
       ...wait,
       results: wait.results.map((result) => ({ ...result, message: `${result.message} at ${at}` })),
     }))
-    const refused = Array.from({ length: 40 }, (_, at) => refusing(`tcp worker-${at + 1}`))
+    const refused = Array.from({ length: 40 }, (_, at) => refusing(`tcp worker-${at + 1}`, `10.0.0.7:${at + 1}`))
     const lines = linesOf([
       runOf(
         'App',
@@ -218,6 +218,95 @@ describe('K14 many monitors', () => {
         )
       }
     }
+  })
+})
+
+/** 200 monitors that one address refuses, in a time of their own, each with the same hint. */
+const oneCause = Array.from({ length: 200 }, (_, at) => {
+  const { results, ...rest } = refusing(`http shop-${at + 1}`)
+  const inTime = results.map((result) => ({
+    ...result,
+    message: `${result.message}`.replace('1 ms', `${at + 1} ms`),
+    details: ['next: on its host, ss -ltn lists the ports that are open'],
+  }))
+  return { ...rest, results: inTime }
+})
+/** 200 monitors that fail, each in its own way. */
+const manyCauses = Array.from({ length: 200 }, (_, at) => refusing(`tcp own-${at + 1}`, `10.0.0.7:${at + 1}`))
+
+describe('K14 many failures', () => {
+  test.each([80, 120, 200])(
+    'K14 200 failures with one cause are one row at %i columns, as reviewed',
+    async (columns) => {
+      const text = renderHealth([runOf('App', [machine('ok'), ...wellOnes(5), ...oneCause], 3)], screen(columns))
+      expect(text.match(/next: /g)).toHaveLength(1)
+      expect(text.replace(/\s+/g, ' ')).toContain('refused the connection in 1 ms to 200 ms')
+      expect(text).toContain('200 of 206 monitors failed')
+      await expect(text).toMatchFileSnapshot(`../golden/screen/one-cause.${columns}.txt`)
+    },
+  )
+
+  test('K14 -v shows each of the failures that the table folds', () => {
+    const lines = linesOf([runOf('App', oneCause, 3)], { detail: 'verbose' })
+    expect(lines.filter((line) => /http shop-\d+ +connect +✗/.test(line))).toHaveLength(200)
+  })
+
+  test('K14 a hint that several failures share stands once, below the first of them', () => {
+    const lines = linesOf([runOf('App', [...wellOnes(3), ...oneCause.slice(0, 3)], 3)])
+    expect(lines.filter((line) => line.includes('refused'))).toHaveLength(3)
+    expect(lines.filter((line) => line.includes('next: '))).toEqual([lines[4]])
+  })
+
+  test('K14 three types that fail with one reason are one row', () => {
+    const error = { code: 'Unreachable', exitCode: 6, message: 'cannot reach web1', hints: ['Is it up?', 'Try again.'] }
+    const types = ['App', 'Sql', 'Batch', ...Array.from({ length: 10 }, (_, at) => `T${at}`)]
+    const entries = types.map((ServerType) => ({
+      ...{ Target: 'web1', ServerType, ExecutionMode: 'Basic', ExitCode: 6, Error: error },
+    }))
+    const lines = linesOf(entries, { height: 14 })
+    expect(lines.slice(0, 4)).toEqual([
+      expect.stringMatching(/^ {2}✗ 13 types +cannot reach web1$/),
+      expect.stringMatching(/Is it up\?/),
+      expect.stringMatching(/Try again\./),
+      expect.stringMatching(/^ +types: App, Sql, Batch, T0, /),
+    ])
+  })
+
+  test.each([24, 30, 50, 80])(
+    'K14 200 different failures and the verdict have room on a terminal of %i lines, and those without are counted',
+    (height) => {
+      const entry = runOf('App', [machine('warning'), ...wellOnes(9), ...manyCauses], 3)
+      for (const columns of [60, 80, 120]) {
+        const lines = linesOf([entry], { height }, columns)
+        expect(lines.length).toBeLessThan(height)
+        expect(lines.length).toBeGreaterThan(height - 6)
+        const visible = lines.filter((line) => line.includes('tcp own-')).length
+        const [, more] = /… (\d+) more failed \(--failed shows all\)/.exec(lines.join('\n')) ?? []
+        expect(visible + Number(more)).toBe(200)
+      }
+      expect(linesOf([entry], { height, detail: 'failed' }).length).toBeGreaterThan(200)
+    },
+  )
+
+  test('K14 what does not fit on a low terminal is folded below 30 lines, too', () => {
+    const entry = runOf('App', [...wellOnes(20), refusing('tcp login')], 3)
+    expect(linesOf([entry], { height: 24 })).toHaveLength(23)
+    expect(linesOf([entry], { height: 23 })[0]).toBe('  ✓ 20 ok')
+  })
+
+  test('O10 standard error has 20 failures at most, then their number', () => {
+    const skippedOnes = [skipped('http page', 'tcp own-1'), warned('tls shop')]
+    const lines = linesOf([runOf('App', [...wellOnes(9), ...skippedOnes, ...manyCauses], 3)], { detail: 'reasons' })
+    expect(lines.filter((line) => line.includes('✗ App  tcp own-'))).toHaveLength(20)
+    expect(lines.join('\n')).not.toMatch(/tls shop|http page/)
+    expect(lines.slice(-3)).toEqual([
+      '  … 180 more failed',
+      '',
+      expect.stringMatching(/^✗ UNHEALTHY {2}web1 · 201 of .* · 3 s$/),
+    ])
+    // With --fail-on warn, warnings are the reason.
+    const warnings = { ...runOf('App', [...wellOnes(9), warned('tls shop')], 3) }
+    expect(linesOf([warnings], { detail: 'reasons' })[0]).toMatch(/^ {2}! App {2}tls shop +certificate/)
   })
 })
 
@@ -300,6 +389,5 @@ describe('svc health --failed', () => {
     }
     const { stdout } = await run(['--json'])
     expect(JSON.parse(stdout)).toMatchObject({ FailedMonitorCount: 2 })
-    expect((await run([])).stdout.split('\n').filter((line) => line.includes('\thttp shop-'))).not.toHaveLength(0)
   })
 })

@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type HealthScreen, renderHealth } from '../../src/cli/health/screen.ts'
 import { width } from '../../src/cli/render/width.ts'
-import { type Entry, renderPlain } from '../../src/core/checks/reports/index.ts'
+import type { Entry } from '../../src/core/checks/reports/index.ts'
+import tsv from '../../src/core/checks/reports/tsv.ts'
 import {
   broken,
   failing,
@@ -233,7 +234,7 @@ describe('the health screen', () => {
     expect(spent()).toBeLessThan(5_000)
     expect(text.split('\n').length).toBeLessThan(2_500)
     expect(text).toContain('more (--output json)')
-    expect(renderPlain([flood], { header: true }).length).toBeGreaterThan(20 * long.length * 2)
+    expect(tsv.render([flood]).length).toBeGreaterThan(20 * long.length * 2)
   })
 
   test('no line is wider than the terminal, whatever a server sends and however narrow it is', () => {
@@ -274,12 +275,12 @@ describe('the health screen', () => {
   })
 })
 
-describe('a pipe', () => {
+describe('the format tsv', () => {
   test('gets a line of column names unless it is left out, and one whole record a line between tabs', () => {
     const entries = [failing, unreachable, hostile, foreign]
-    const [header = '', ...lines] = renderPlain(entries, { header: true }).split('\n').slice(0, -1)
+    const [header = '', ...lines] = tsv.render(entries).split('\n').slice(0, -1)
     expect(header.split('\t').slice(0, 4)).toEqual(['Target', 'ServerType', 'ExecutionMode', 'MonitorName'])
-    expect(renderPlain(entries, { header: false })).toBe(lines.map((line) => `${line}\n`).join(''))
+    expect(tsv.render(entries, { header: false })).toBe(lines.map((line) => `${line}\n`).join(''))
     expect(lines).toHaveLength(7)
     expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 19))
     expect(lines[1]).toBe(

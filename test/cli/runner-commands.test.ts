@@ -39,7 +39,7 @@ function saying(text: string): HealthOutcome {
   return { type: 'App', exitCode: 3, ageSeconds: 0, response, run: undefined }
 }
 
-const formats = [undefined, ...outputs]
+const formats = outputs
 type Format = (typeof formats)[number]
 type Place = { readonly columns?: number; readonly file?: true }
 const places: Readonly<Record<string, Place>> = {
@@ -64,7 +64,7 @@ async function printed(text: string, output: Format, place: Place, env: Readonly
 
 /** Records have no escape, and no runner reads a file as a log. */
 const isExact = (format: Format, { file }: Place): boolean =>
-  file === true && [undefined, 'csv', 'tsv', 'prometheus'].includes(format)
+  file === true && ['csv', 'tsv', 'prometheus'].includes(format)
 
 /** The commands of the format github, which svc writes on purpose: one for the verdict and one for the result. */
 const own = /^GitHub Actions: ::(?:error|warning|notice) title=[^:]*::/
@@ -212,7 +212,7 @@ describe('K6 a tcp server that answers with a command of each runner', () => {
   })
 
   test.each(formats)('%s shows the answer, and no command', async (format) => {
-    const args = ['health', '-t', 'App', ...(format === undefined ? [] : ['-o', format])]
+    const args = ['health', '-t', 'App', '-o', format]
     for (const columns of [undefined, 40, 60, 80]) {
       const place = columns === undefined ? {} : { columns }
       const { stdout, stderr } = await home.run(args, { ...place, env: { CI: 'true' } })

@@ -134,7 +134,9 @@ test('M11 svc health of a silenced monitor exits with 3 and says why, and with 0
   await svc('silence', 'Sql/*', '--for', '2h', '--reason', 'patch night')
   const plain = await svc('health', '-t', 'Sql', '--only', 'tcp*')
   expect(plain.code).toBe(3)
-  expect(plain.stdout).toMatch(/refused the connection.*\(silenced until .* UTC, local:\S+: patch night\)/)
+  expect(plain.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+    /refused the connection.*\(silenced until .* UTC, local:\S+: patch night\)/,
+  )
   const honoring = await home.run(['health', '-t', 'Sql', '--only', 'tcp*', '--honor-silences'], { columns: 120 })
   expect(honoring.code).toBe(0)
   expect(honoring.stdout).toContain('2 silenced results not counted')

@@ -19,6 +19,7 @@ const commands: readonly (readonly string[])[] = [
   ['monitors', 'kinds', 'postgres'],
   ['monitors', 'kinds'],
   ['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'],
+  ['monitors', 'list', '-t', 'Sql', '-m', 'Advanced', '-v'],
   ['monitors', 'profiles'],
   ['monitors', 'profiles', 'vantage'],
   ['config', 'list'],
@@ -44,7 +45,7 @@ describe.each(commands.map((args) => ({ args, line: args.join(' ') })))('svc $li
 test('at 80 columns, the longest texts get the width that the other columns do not need', async () => {
   for (const [args, last] of [
     [['monitors', 'kinds', 'http'], 'MEANING'],
-    [['monitors', 'list', '-t', 'Sql', '-m', 'Advanced'], 'LOOKS AT'],
+    [['monitors', 'list', '-t', 'Sql', '-m', 'Advanced', '-v'], 'LOOKS AT'],
   ] as const) {
     const lines = (await screen(args, 80)).split('\n')
     const from = lines.findIndex((line) => line.endsWith(`  ${last}`))
@@ -73,4 +74,27 @@ test('a word is broken if no separator of it ends a line, and longer ones may en
   expect(brokenWords('/var/lib/svc/store.db', 10)).toBe(0)
   expect(brokenWords('x'.repeat(60), 9)).toBe(0)
   expect(brokenWords('short', 9)).toBe(0)
+})
+
+test('K14 svc monitors list has a line for each monitor and one for the machine, and -v has each check', async () => {
+  const config = join(home.folder, 'eleven.yaml')
+  const monitors = (names: readonly string[]): string =>
+    names.map((name) => `{kind: tcp, name: ${name}, host: 127.0.0.1, port: 1}`).join(', ')
+  const app = ['shop', 'worker', 'mail', 'admin', 'search']
+  const sql = ['orders', 'stock', 'cache', 'queue', 'audit', 'replica with a rather long name']
+  writeFileSync(config, `types: {App: [${monitors(app)}], Sql: [${monitors(sql)}]}\n`, { mode: 0o600 })
+  for (const columns of [80, 200]) {
+    const lines = (await screen(['monitors', 'list', '--config', config], columns)).trimEnd().split('\n')
+    expect(lines[0]).toBe('✓ 12 monitors, Standard')
+    expect(lines.slice(3).map((line) => line.trim().replace(/ {2}.*/, ''))).toEqual([
+      ...['all', 'App', 'tcp worker', 'tcp mail', 'tcp admin', 'tcp search'],
+      ...['Sql', 'tcp stock', 'tcp cache', 'tcp queue', 'tcp audit', 'tcp replica with a rather long name'],
+    ])
+  }
+  const plan = await screen(['monitors', 'list', '--config', config, '-v'], 80)
+  expect(plan.split('\n').length).toBeGreaterThan(100)
+  // Where not every type checks the machine, its type is said.
+  const own = `types: {App: {monitors: [${monitors(app)}]}, Sql: {host: false, monitors: [${monitors(sql)}]}}\n`
+  writeFileSync(config, own, { mode: 0o600 })
+  expect(await screen(['monitors', 'list', '--config', config], 80)).toMatch(/^ {2}App +host/m)
 })

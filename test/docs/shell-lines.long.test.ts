@@ -12,6 +12,7 @@ import { suiteWith } from '../support/suite/peer.ts'
 const pages = [
   'README.md',
   'docs/install.md',
+  'docs/behavior.md',
   'docs/svc.yaml.md',
   'docs/serve.md',
   'docs/sign-in.md',
@@ -107,7 +108,7 @@ const read = (page: string): string => readFileSync(join(root, page), 'utf8')
 const isShell = ({ language }: Block): boolean => language === 'sh'
 const missing =
   process.platform === 'linux'
-    ? ['script', 'curl', 'openssl']
+    ? ['script', 'curl', 'jq', 'openssl']
         .filter((name) => !isInstalled(name) && name !== 'openssl')
         .map((name) => `${name} is not installed`)[0]
     : 'the pages name the folders of Linux'

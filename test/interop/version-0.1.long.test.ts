@@ -87,7 +87,7 @@ types:
     ])
     const all = [table, asJson, csv, prometheus, nagios, failing, several]
     expect(all.map(({ code, stderr }) => (stderr === '' ? code : stderr))).toEqual([0, 0, 0, 0, 1, 3, 2])
-    expect(table.stdout).toMatch(/Sql\tBasic\tsqlite own store\t/)
+    expect(table.stdout).toMatch(/✓ Sql +sqlite own store /)
     const answer = JSON.parse(asJson.stdout) as Record<string, unknown>
     expect(answer).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
     expect(csv.stdout).toMatch(/^Target,ServerType,ExecutionMode,MonitorName,/)

@@ -100,7 +100,7 @@ export function stage(type: ServerType): Stage {
     },
     list: async () => {
       parts.push('## What would run')
-      const { code } = await screen(['monitors', 'list', '--type', type, '--mode', 'Advanced'])
+      const { code } = await screen(['monitors', 'list', '--type', type, '--mode', 'Advanced', '-v'])
       if (code !== 0) throw new Error(`${type}: svc monitors list ended with ${code}\n${parts.at(-1)}`)
     },
     green: async () => {

@@ -1,5 +1,6 @@
 import { Fault } from '../../core/base/errors.ts'
 import type { AuditHead } from '../../core/protocol/service/service.ts'
+import { listFormats } from './base.ts'
 import { custom, oneOf, repeatable } from './flags.ts'
 
 /** An audit event, by its name. */
@@ -25,3 +26,6 @@ export const headFlag = custom<AuditHead>({
     })
   },
 })
+
+/** The formats of the audit: those of a list, and two with all matching entries. */
+export const auditFormats = [...listFormats, 'csv', 'jsonl'] as const

@@ -3,16 +3,18 @@ import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/base/errors.ts'
 import type { TextForm } from '../../core/base/sanitize.ts'
 import type { Io, Signals } from '../io/io.ts'
+import type { Pager } from '../io/pager.ts'
+import { columnsOf } from '../io/terminal.ts'
 import type { Answer } from '../render/document.ts'
 import type { ListOutput } from '../render/list.ts'
 import type { note } from '../render/note.ts'
 import { settle } from './exit.ts'
-import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
+import { boolean, colourFlag, custom, oneOf, type Parsed, parse, type Values } from './flags.ts'
 
 /** Where an answer comes from. Loading it may load much, so that only help, documentation and tests do it. */
 export type AnswerSource = {
   readonly load: () => Promise<Answer>
-  /** Whether the command prints rows: with a header line in a pipe, which `--no-header` leaves out. */
+  /** Whether the command prints rows, which `--output` and `--no-header` are about. */
   readonly isList: boolean
 }
 export const lists = (load: AnswerSource['load']): AnswerSource => ({ load, isList: true })
@@ -26,9 +28,23 @@ export const globalFlags = {
   debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
 }
 
-/** The flag of every command that prints a list. */
-export const headerFlag = {
+/** The flag of every command whose answer may be longer than a screen. */
+export const pagerFlag = {
+  'no-pager': boolean({ description: 'Print a long list without a pager', helpGroup: 'GLOBAL' }),
+}
+
+/** The formats of every list. */
+export const listFormats = ['table', 'json', 'tsv'] as const
+
+/** The flags of every command that prints a list. */
+export const listFlags = {
+  output: custom<(typeof listFormats)[number]>({
+    char: 'o',
+    helpValue: `<${listFormats.join('|')}>`,
+    parse: async (input) => oneOf('output', listFormats, input, 'Formats'),
+  })({ description: 'Format of a list (default: table on a terminal, tsv in a pipe)', helpGroup: 'GLOBAL' }),
   'no-header': boolean({ description: 'Omit the header line in a pipe', helpGroup: 'GLOBAL' }),
+  ...pagerFlag,
 }
 
 export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args' | 'answers'> &
@@ -49,13 +65,13 @@ export abstract class SvcCommand {
   static flags: FlagInput = {}
   /**
    * The answers that the command prints with `--json`, and in a pipe, by the part of the command line that chooses
-   * each: an empty text, or a flag such as `--from-file`. The help, the JSON Schemas and the flag `--no-header` derive
-   * from it.
+   * each: an empty text, or a flag such as `--from-file`. The help, the JSON Schemas and the flags of lists derive from
+   * it.
    */
   static answers: Readonly<Record<string, AnswerSource>> = {}
   static get baseFlags(): typeof globalFlags {
     // biome-ignore lint/complexity/noThisInStatic: the answers are those of the command, not of this class.
-    return Object.values(this.answers).some(({ isList }) => isList) ? { ...globalFlags, ...headerFlag } : globalFlags
+    return Object.values(this.answers).some(({ isList }) => isList) ? { ...globalFlags, ...listFlags } : globalFlags
   }
 
   protected argv: readonly string[]
@@ -73,6 +89,10 @@ export abstract class SvcCommand {
   /** The target of the command, once known. Failure messages name it. */
   protected target: string | undefined
 
+  /** A list that is longer than the screen, until the command has said everything, and the notes below it. */
+  private long = ''
+  private readonly notesBelow: string[] = []
+
   /** Lays out notes. Undefined until `run`, and where standard error is not a terminal. */
   private laidOut: typeof note | undefined
 
@@ -86,9 +106,9 @@ export abstract class SvcCommand {
   }
 
   /** Reports a failure and sets the exit code. */
-  protected async reportFailure(error: unknown): Promise<void> {
+  protected async reportFailure(error: unknown, { json = this.isJsonRequested() } = {}): Promise<void> {
     const report = {
-      json: this.isJsonRequested(),
+      json,
       debug: this.argv.includes('--debug'),
       target: this.target,
       argv: this.argv,
@@ -108,8 +128,18 @@ export abstract class SvcCommand {
       // After the user has asked to stop, the interruption explains any error.
       throw interrupted.signal.aborted ? interrupted.signal.reason : error
     } finally {
+      await this.showLong()
       interrupted.release()
     }
+  }
+
+  /** Shows the list that is longer than the screen, and the notes that follow it. */
+  private async showLong(): Promise<void> {
+    if (this.long === '') return
+    const { showInPager } = await import('../io/pager.ts')
+    await showInPager(this.long, this.io, this.argv, this.listForm)
+    this.long = ''
+    for (const note of this.notesBelow) this.writeNote(note)
   }
 
   /** Parses the flags and arguments of this command line, as `command` declares them. Throws Usage for a wrong one. */
@@ -117,7 +147,13 @@ export abstract class SvcCommand {
     command: Input<F, B, A>,
   ): Promise<Parsed<F, B, A>> {
     try {
-      return await parse(command, this.argv)
+      const parsed = await parse(command, this.argv)
+      const { output } = parsed.flags
+      if (output === undefined) return parsed
+      if (output === 'json') return { ...parsed, flags: { ...parsed.flags, json: true } }
+      if (parsed.flags['json'] !== true) return parsed
+      const cannot = `--json and --output ${this.format} cannot be combined`
+      throw new Fault('Usage', cannot, { hints: ['Omit one of them.'] })
     } catch (error) {
       if (error instanceof Fault || !(error instanceof Error) || !('oclif' in error)) throw error
       const { usageFault } = await import('./usage-fault.ts')
@@ -141,13 +177,20 @@ export abstract class SvcCommand {
   protected isJsonRequested(): boolean {
     const end = this.argv.indexOf('--')
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
-    return flags.includes('--json') || requestedOutput(this.argv) === 'json'
+    return flags.includes('--json') || this.format === 'json'
   }
 
-  /** How this command prints lists and documents. */
+  private get format(): string | undefined {
+    return requestedOutput(this.argv)?.toLowerCase()
+  }
+
+  /** How this command prints lists and documents: `--output table` has a screen in a pipe too, and `tsv` none. */
   protected get output(): ListOutput {
+    const { isTTY, colour, unicode } = this.io.stdout
+    const columns = columnsOf(this.io.stdout, this.io.env)
+    const screen = { isTTY: this.format === 'table' || (isTTY && this.format !== 'tsv'), columns, colour, unicode }
     const header = !this.argv.includes('--no-header')
-    return { json: this.isJsonRequested(), screen: this.io.stdout, argv: this.argv, header }
+    return { json: this.isJsonRequested(), screen, argv: this.argv, header }
   }
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
@@ -157,6 +200,10 @@ export abstract class SvcCommand {
 
   /** Writes to stderr also with --quiet. On a terminal, the lines end at spaces. */
   protected writeNote(text: string): void {
+    if (this.long !== '') {
+      this.notesBelow.push(text)
+      return
+    }
     this.io.stderr.write(this.laidOut?.(text, this.io.stderr) ?? `${text}\n`)
   }
 
@@ -172,20 +219,42 @@ export abstract class SvcCommand {
     form: TextForm = this.listForm,
   ): Promise<void> {
     let buffered = ''
-    for await (const part of parts) {
-      buffered += part
-      if (buffered.length < charactersAtOnce) continue
-      if (!this.io.stdout.write(buffered, form)) return
+    let pager: Pager | undefined
+    const flush = async (): Promise<boolean> => {
+      const text = buffered
       buffered = ''
-      await accepting(this.io.stdout.stream)
-      signal.throwIfAborted()
+      pager ??= await this.pagerFor(text, form)
+      return pager ? await pager.write(text) : this.io.stdout.write(text, form)
     }
-    if (buffered !== '') this.io.stdout.write(buffered, form)
+    try {
+      for await (const part of parts) {
+        buffered += part
+        if (buffered.length < charactersAtOnce) continue
+        if (!(await flush())) return
+        if (!pager) await accepting(this.io.stdout.stream)
+        signal.throwIfAborted()
+      }
+      if (buffered !== '') await flush()
+    } finally {
+      await pager?.end()
+    }
   }
 
-  /** Writes a list, or a record of one, to stdout. In a pipe, a list without rows and header is empty. */
+  private async pagerFor(text: string, form: TextForm): Promise<Pager | undefined> {
+    if (this.io.stdout.rows === undefined) return undefined
+    const { isLonger, openPager } = await import('../io/pager.ts')
+    return isLonger(text, this.io) ? await openPager(this.io, this.argv, form) : undefined
+  }
+
+  /**
+   * Writes a list, or a record of one, to stdout, or keeps it for the pager until the command ends. In a pipe, a list
+   * without rows and header is empty.
+   */
   protected printList(text: string): void {
-    if (text !== '') this.print(text, this.listForm)
+    const { rows } = this.io.stdout
+    const isLong = rows !== undefined && text.split('\n').length >= rows
+    if (isLong) this.long += `${text}\n`
+    else if (text !== '') this.print(text, this.listForm)
   }
 
   private get listForm(): TextForm {

@@ -6,7 +6,6 @@ import {
   foreignWarning,
   type ReportedError,
   type ReportName,
-  renderPlain,
   reports,
 } from '../../core/checks/reports/index.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
@@ -16,7 +15,7 @@ import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
 import type { CommandClock, Io } from '../io/io.ts'
-import type { ProgressText } from '../io/terminal.ts'
+import { columnsOf, type ProgressText } from '../io/terminal.ts'
 import type { CommandSession } from '../session/session.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
 import type { Outstanding } from './outstanding.ts'
@@ -324,35 +323,24 @@ export function attemptReports(
   }
 }
 
-/** The formats of `--output`, in the order of the help. */
-export const outputs: readonly Output[] = [
-  'table',
-  'json',
-  ...(Object.keys(reports) as ReportName[]).filter((name) => reports[name].help !== undefined),
-]
 export type Output = 'table' | 'json' | ReportName
 
-/**
- * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` and `--failed` ask for lines of the
- * screen, in a pipe too. Undefined: the screen on a terminal, records in a pipe.
- */
-export function chooseOutput(flags: {
-  readonly output?: Output | undefined
-  readonly json: boolean
-  readonly quiet?: boolean
-  readonly failed?: boolean
-}): Output | undefined {
-  if (!flags.json) return flags.output ?? (flags.quiet || flags.failed ? 'table' : undefined)
-  if (flags.output === undefined || flags.output === 'json') return 'json'
-  throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
-    hints: ['Omit one of them.'],
-  })
+/** Every format, and whether it also writes what failed to standard error (O10). */
+export const formats: Readonly<Record<Output, { readonly logsFailures: boolean }>> = {
+  table: { logsFailures: false },
+  json: { logsFailures: true },
+  ...reports,
 }
+
+/** The formats of `--output`, in the order of the help. */
+export const outputs = (Object.keys(formats) as Output[]).filter(
+  (name) => !isReport(name) || reports[name].help !== undefined,
+)
 
 /** How much the table shows. Throws Usage for `--failed` beside another format, `--verbose` or `--quiet`. */
 export function chooseDetail(
   flags: { readonly verbose: boolean; readonly quiet: boolean; readonly failed: boolean },
-  output: Output | undefined,
+  output: Output,
 ): Detail {
   if (!flags.failed) return flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual'
   if (output !== 'table') {
@@ -371,8 +359,9 @@ const detailOf = { '--verbose': '--verbose every check', '--quiet': '--quiet the
 
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
-export const isReport = (output: Output | undefined): output is ReportName =>
-  output !== undefined && output !== 'table' && output !== 'json'
+export function isReport(output: Output | undefined): output is ReportName {
+  return output !== undefined && output !== 'table' && output !== 'json'
+}
 
 /** The states of Nagios for a target that does not answer in time. */
 export const timeoutStates = ['critical', 'unknown'] as const
@@ -396,14 +385,14 @@ export async function parseNagiosSize(input: string): Promise<number> {
 export const nagiosUnknown = 3
 
 export type Presentation = {
-  readonly output: Output | undefined
+  readonly output: Output
   readonly target: string
   /** Whether a server ran the checks, rather than this process. */
   readonly atServer: boolean
   readonly mode: string
   /** For people. */
   readonly detail: Detail
-  /** Whether piped records begin with a line of column names. */
+  /** For csv and tsv: whether records begin with a line of column names. */
   readonly header: boolean
   /** For nagios. */
   readonly timeoutState: TimeoutState | undefined
@@ -418,7 +407,7 @@ type DisplayOptions = {
   readonly form: TextForm
   /** Present when the format has exit codes of its own. */
   readonly exitCode?: number | undefined
-  /** For standard error: what the log of a CI job shows beside a report that another program reads. */
+  /** For standard error: what failed, beside a document that a program reads. */
   readonly log?: string | undefined
 }
 
@@ -428,35 +417,32 @@ export async function showHealth(
   as: Presentation,
   io: Io,
 ): Promise<DisplayOptions> {
-  if (as.output === 'json') return { text: await json(outcomes, as), form: 'json' }
+  const { output } = as
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
-  if (isReport(as.output)) {
-    const { load, form, besideScreen } = reports[as.output]
-    const { default: report } = await load()
-    return {
-      text: report.render(entries, as),
-      form,
-      exitCode: report.exitCode?.(entries, as),
-      log: besideScreen && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
-    }
-  }
-  // An explicit table is one in a pipe too.
-  if (as.output === undefined && !io.stdout.isTTY) {
-    return { text: renderPlain(entries, { header: as.header }), form: 'records' }
-  }
-  return { text: await screenOf(outcomes, entries, as, io), form: 'text' }
+  if (output === 'table') return { text: await screenOf(outcomes, entries, as, io.stdout, io.env), form: 'text' }
+  const hasFailed = combinedExit(outcomes.map(({ exitCode }) => exitCode)) !== exits.ok.code
+  const reasons = { ...as, detail: 'reasons' } as const
+  const log =
+    hasFailed && formats[output].logsFailures
+      ? await screenOf(outcomes, entries, reasons, io.stderr, io.env)
+      : undefined
+  if (output === 'json') return { text: await json(outcomes, as), form: 'json', log }
+  const { load, form } = reports[output]
+  const { default: report } = await load()
+  return { text: report.render(entries, as), form, exitCode: report.exitCode?.(entries, as), log }
 }
 
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],
-  { output, detail, atServer }: Presentation,
-  io: Io,
+  { detail, atServer }: Presentation,
+  screen: Io['stdout'],
+  env: Io['env'],
 ): Promise<string> {
   const { renderHealth } = await import('./screen.ts')
-  const screen = isReport(output) ? io.stderr : io.stdout
   return renderHealth(entries, {
-    width: screen.columns ?? (Number(io.env['COLUMNS']) || 80),
+    width: columnsOf(screen, env),
+    height: screen.rows,
     colour: screen.colour,
     unicode: screen.unicode,
     detail,

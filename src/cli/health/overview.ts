@@ -1,3 +1,4 @@
+import { exits } from '../../core/base/errors.ts'
 import { count, showBytes, showDuration } from '../../core/base/format.ts'
 import {
   bySeverity,
@@ -9,11 +10,15 @@ import {
 } from '../../core/checks/reports/index.ts'
 import type { Line, Mark } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
-import { layOut, type ScreenRow } from './rows.ts'
-import { entryMark, hintTexts, type Look, limited, maxName, message, ownCauses, sign } from './text.ts'
+import { type Layout, layOut, type ScreenRow } from './rows.ts'
+import { type Detail, entryMark, hintTexts, type Look, limited, maxName, message, ownCauses, sign } from './text.ts'
+
+type OverviewDetail = Exclude<Detail, 'verbose' | 'verdict'>
 
 /** Above this number of lines, the monitors that are ok become one line, and failures stand last. */
 const maxLines = 30
+/** The rows of `reasons`. */
+const maxReasons = 20
 
 /** The rows and counts of one monitor, or of an answer itself. */
 type Item = {
@@ -34,15 +39,34 @@ export type Overview = {
 }
 
 /**
- * A line for each monitor, with its failures and warnings in full. `failed` leaves out what is ok. Above 30 lines, the
- * monitors that are ok become one line, those that wait for the same one row, and failures stand last.
+ * A line for each monitor, with its failures and warnings in full. `failed` leaves out what is ok. Above 30 lines, or
+ * more than `height`, the monitors that are ok become one line, those that say the same one row, and failures stand last.
  */
-export function overview(readings: readonly EntryReading[], detail: 'usual' | 'failed', look: Look): Overview {
+export function overview(
+  readings: readonly EntryReading[],
+  detail: OverviewDetail,
+  look: Look,
+  height: number = Number.POSITIVE_INFINITY,
+): Overview {
   const items = itemsOf(readings, look).filter((item) => detail === 'usual' || !isOk(item))
+  if (detail === 'reasons') return { lines: reasonLines(items, readings.some(failsOnWarning), look), folded: true }
+  const most = Math.min(maxLines, height)
   const rows = inOrder(items).flatMap((item) => itemRows(item, detail))
-  const lines = rows.length > maxLines ? undefined : layOut(labelOnce(rows), look).lines
-  if (lines && lines.length <= maxLines) return { lines, folded: false }
-  return { lines: foldedLines(items, detail, look), folded: true }
+  const lines = rows.length > most ? undefined : laidOut(rows, look).lines
+  if (lines && lines.length <= most) return { lines, folded: false }
+  return { lines: foldedLines(items, detail, look, height), folded: true }
+}
+
+/** Whether its warnings alone make it exit with 3. */
+export const failsOnWarning = ({ level, exitCode }: EntryReading): boolean =>
+  level === 'warn' && exitCode === exits.unhealthy.code
+
+/** The rows on the screen: a monitor is named only in the first of its rows, and a hint stands once. */
+function laidOut(rows: readonly ScreenRow[], look: Look): Layout {
+  const hints = new Set<string>()
+  const isNew = ({ text }: Line): boolean => hints.size < hints.add(text).size
+  const withHintsOnce = rows.map((row) => ({ ...row, lines: row.lines.filter((line) => !line.isHint || isNew(line)) }))
+  return layOut(labelOnce(withHintsOnce), look)
 }
 
 function itemsOf(readings: readonly EntryReading[], look: Look): readonly Item[] {
@@ -160,7 +184,7 @@ const isWarning = ({ mark }: ScreenRow): boolean => mark === 'warn'
 const hasFailed = (item: Item): boolean => rowsOf(item).some(({ mark }) => mark === 'fail')
 
 /** The rows of an item, and a row for the checks beside those that are wrong. */
-function itemRows(item: Item, detail: 'usual' | 'failed'): readonly ScreenRow[] {
+function itemRows(item: Item, detail: OverviewDetail): readonly ScreenRow[] {
   const rest = item.whole ? '' : restText(detail === 'usual' ? item : { ...item, ok: 0 })
   const beneath = { mark: 'ok', type: '', name: '', check: '', lines: [{ text: rest, style: 'dim' }] } as const
   return rest === '' ? rowsOf(item) : [...rowsOf(item), beneath]
@@ -176,23 +200,69 @@ const restText = ({ ok, skipped }: Pick<Item, 'ok' | 'skipped'>): string =>
 const labelOnce = (rows: readonly ScreenRow[]): readonly ScreenRow[] =>
   rows.map((row, at) => {
     const before = rows[at - 1]
-    const isSame =
-      row.name !== '' && row.monitors === undefined && before?.name === row.name && before.type === row.type
+    const isSame = row.name !== '' && row.names === undefined && before?.name === row.name && before.type === row.type
     return isSame ? { ...row, type: '', name: '' } : row
   })
 
 /** The states in the order in which the folded rows stand: what matters most is nearest to the verdict. */
-const bestFirst: readonly ScreenRow['mark'][] = ['warn', 'idle', 'not checked', 'fail']
+const bestFirst = ['warn', 'idle', 'not checked', 'fail'] as const
 
-function foldedLines(items: readonly Item[], detail: 'usual' | 'failed', look: Look): readonly string[] {
+const stands = ({ names }: ScreenRow): number => names?.length ?? 1
+
+/** The rows in the order of their states, those that say the same as one, which stands below single ones. */
+const sortedRows = (rows: readonly ScreenRow[]): readonly ScreenRow[] =>
+  bestFirst.flatMap((mark) =>
+    foldEqual(rows.filter((row) => row.mark === mark)).toSorted((one, other) => stands(one) - stands(other)),
+  )
+
+/** The rows that make the exit code other than 0: at most 20 rows, then a count. */
+function reasonLines(items: readonly Item[], warnings: boolean, look: Look): readonly string[] {
+  const marks: readonly ScreenRow['mark'][] = ['fail', 'not checked', ...(warnings ? (['warn'] as const) : [])]
+  const rows = sortedRows(items.flatMap((item) => rowsOf(item).filter(({ mark }) => marks.includes(mark))))
+  return cutLines(rows, maxReasons, Number.POSITIVE_INFINITY, '', look).lines
+}
+
+/** The last rows that have room, and a line with the number of the others. */
+function cutLines(rows: readonly ScreenRow[], mostRows: number, height: number, hint: string, look: Look): Layout {
+  for (let left = Math.max(0, rows.length - mostRows); ; left += 1) {
+    const { lines, indent } = laidOut(rows.slice(left), look)
+    const more = moreText(rows.slice(0, left), rows.slice(left))
+    const last = more === '' ? [] : wrap(`${look.marks.more} ${more}${hint}`, look.width - indent)
+    const all = [...lines, ...last.map((line) => ' '.repeat(indent) + line)]
+    if (all.length <= height || left >= rows.length - 1) return { lines: all, indent }
+  }
+}
+
+const moreWords = { fail: 'failed', 'not checked': 'not checked', idle: 'skipped', warn: 'with a warning' } as const
+
+/** `180 more failed, 3 more with a warning`: the monitors of rows without room, but not those that other rows name. */
+function moreText(hidden: readonly ScreenRow[], visible: readonly ScreenRow[]): string {
+  const monitors = (rows: readonly ScreenRow[], mark: ScreenRow['mark']): ReadonlySet<string> =>
+    new Set(
+      rows
+        .filter((row) => row.mark === mark)
+        .flatMap((row) => (row.names ?? [row.name]).map((name) => `${row.type} ${name}`)),
+    )
+  return bestFirst
+    .toReversed()
+    .flatMap((mark) => {
+      const ofVisible = monitors(visible, mark)
+      const { length } = [...monitors(hidden, mark)].filter((one) => !ofVisible.has(one))
+      return length === 0 ? [] : [`${length} more ${moreWords[mark]}`]
+    })
+    .join(', ')
+}
+
+function foldedLines(items: readonly Item[], detail: OverviewDetail, look: Look, height: number): readonly string[] {
   const failed = items.some(hasFailed)
   const isAside = (item: Item, row: ScreenRow): boolean => failed && item.host && isWarning(row)
   const problems = items.filter((item) => !isOk(item))
   const rows = problems.flatMap((item) => withSkipped(item).filter((row) => !isAside(item, row)))
   const machine = problems.flatMap((item) => rowsOf(item).filter((row) => isAside(item, row)))
-  const sorted = bestFirst.flatMap((mark) => foldEqual(rows.filter((row) => row.mark === mark)))
-  const { lines, indent } = layOut(labelOnce([...sorted, ...(detail === 'failed' ? machine : [])]), look)
   const first = foldLine(items.filter(isOk).length, detail === 'failed' ? 0 : machine.length, look)
+  const all = [...sortedRows(rows), ...(detail === 'failed' ? machine : [])]
+  const most = detail === 'failed' ? Number.POSITIVE_INFINITY : height - first.length
+  const { lines, indent } = cutLines(all, most, most, ' (--failed shows all)', look)
   return [...first.map((line) => ' '.repeat(indent) + line), ...lines]
 }
 
@@ -223,26 +293,26 @@ const leastEqual = 3
 const duration = /\b\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
 
 /**
- * Makes one row of three or more that say the same about different monitors, at the place of the first. Durations may
- * differ: the row has the shortest and the longest. A failure keeps its own row: whoever is called has to see its name.
+ * Makes one row of three or more that say the same about different monitors, at the place of the first, or about
+ * different types. Durations may differ: the row has the shortest and the longest.
  */
 function foldEqual(rows: readonly ScreenRow[]): readonly ScreenRow[] {
   const groups = Map.groupBy(rows, keyOf)
   return [...groups.values()].flatMap((group) => (group.length < leastEqual ? group : [merged(group)]))
 }
 
-function keyOf(row: ScreenRow): unknown {
-  if (row.mark === 'fail' || row.name === '') return row
-  return JSON.stringify([row.mark, row.type, row.check, row.lines.map(({ text }) => text.replace(duration, '#'))])
-}
+const keyOf = ({ mark, type, name, check, lines }: ScreenRow): string =>
+  JSON.stringify([mark, name === '' ? '' : type, check, lines.map(({ text }) => text.replace(duration, '#'))])
 
 function merged(rows: readonly ScreenRow[]): ScreenRow {
   const [first] = rows
   if (!first) throw new Error('no row to merge')
+  const isTypes = first.name === ''
   return {
     ...first,
-    name: `${rows.length} monitors`,
-    monitors: rows.map(({ name }) => name),
+    ...(isTypes ? { type: '' } : {}),
+    name: `${rows.length} ${isTypes ? 'types' : 'monitors'}`,
+    names: rows.map(({ type, name }) => (isTypes ? type : name)),
     lines: first.lines.map((line, at) => mergedLine(line, rows, at)),
   }
 }

@@ -12,7 +12,7 @@ import {
   string,
   strings,
 } from '../render/document.ts'
-import { type Headline, list } from '../render/list.ts'
+import { everyType, type Headline, list } from '../render/list.ts'
 import { type CellText, moment, styles } from '../render/table.ts'
 
 /** A time of a monitor: the whole time that was asked for, or one of its periods. */
@@ -20,6 +20,8 @@ export type HistoryRow = {
   readonly type: string
   readonly monitor: string
   readonly from: Date
+  /** Whether the headline has its beginning. */
+  readonly beginsWithAll?: boolean
   readonly to: Date
   readonly status: HistoryStatus
   /** Undefined: nothing was observed. */
@@ -105,11 +107,41 @@ const figureTexts = ({ figures }: HistoryRow): string =>
     })
     .join('; ')
 
+/** The monitor that each type has of the machine. */
+const isHost = ({ monitor }: { readonly monitor: string }): boolean => monitor === 'host'
+/** A monitor among all: the machine is one, whatever the number of types. */
+const identityOf = ({ type, monitor }: { readonly type: string; readonly monitor: string }): string =>
+  isHost({ monitor }) ? monitor : `${type} ${monitor}`
+
+const worstFirst: readonly HistoryStatus[] = ['Failed', 'Warning', 'Unobserved', 'Ok']
+
+/** Rows that begin within this time of each other have been observed for the same time. */
+const sameStartMs = 10 * 60_000
+
+/**
+ * The whole times of all monitors as people read them: the machine once, with its worst type, failures first, and the
+ * beginning only where it is later than the first.
+ */
+export function rowsForPeople(rows: readonly HistoryRow[]): readonly HistoryRow[] {
+  const sorted = rows.toSorted(
+    (one, other) => worstFirst.indexOf(one.status) - worstFirst.indexOf(other.status) || other.downMs - one.downMs,
+  )
+  const first = Math.min(...rows.map(({ from }) => +from))
+  const isFirst = (row: HistoryRow, at: number): boolean =>
+    sorted.findIndex((one) => identityOf(one) === identityOf(row)) === at
+  return sorted.filter(isFirst).map((row) => ({
+    ...row,
+    ...(isHost(row) ? { type: everyType, incidents: row.incidents.map((one) => ({ ...one, type: everyType })) } : {}),
+    beginsWithAll: +row.from - first < sameStartMs,
+  }))
+}
+
 /** `4 monitors, 1 of them was down`; with periods, of one monitor. */
 function headlineOf(rows: readonly HistoryRow[]): Headline {
-  const monitors = new Set(rows.map(({ type, monitor }) => `${type} ${monitor}`))
-  const down = new Set(rows.flatMap(({ type, monitor, downMs }) => (downMs > 0 ? `${type} ${monitor}` : [])))
-  const counted = `${count(monitors.size, 'monitor')}`
+  const monitors = new Set(rows.map(identityOf))
+  const down = new Set(rows.flatMap((row) => (row.downMs > 0 ? identityOf(row) : [])))
+  const since = Math.min(...rows.flatMap(({ from, beginsWithAll }) => (beginsWithAll ? +from : [])))
+  const counted = count(monitors.size, 'monitor') + (Number.isFinite(since) ? ` since ${moment(new Date(since))}` : '')
   if (down.size === 0) return { mark: 'ok', sentence: `${counted}, never down` }
   const sentence = monitors.size === 1 ? `${counted}, which was down` : `${counted}, ${down.size} of them was down`
   return { mark: 'warn', sentence: down.size > 1 ? sentence.replace(' was ', ' were ') : sentence }
@@ -216,7 +248,7 @@ export const incidentList = list<IncidentRow>()({
     { key: 'monitor', is: string, title: 'MONITOR', shrink: 3, json: false },
     { key: 'check', is: string, title: 'CHECK', shrink: 3 },
     { key: 'item', is: string, absent: 'json' },
-    { key: 'from', is: dateTime, title: 'BEGAN', cell: ({ from }) => moment(from) },
+    { key: 'from', is: dateTime, title: 'BEGAN', cell: ({ from }) => moment(from), shrink: 4, least: 10 },
     { key: 'to', is: dateTime, absent: 'json', title: 'ENDED', optional: true, cell: endingText },
     {
       key: 'durationSeconds',
@@ -233,10 +265,19 @@ export const incidentList = list<IncidentRow>()({
       cell: ({ status }) => marks[status],
     },
     { key: 'ending', is: oneOf('Recovered', 'Removed', 'Unknown'), absent: 'json' },
-    { key: 'fault', is: string, absent: 'json', title: 'FAULT', optional: true },
+    { key: 'fault', is: string, absent: 'json', title: 'FAULT', optional: true, spare: 1 },
     { key: 'cause', is: string, absent: 'json' },
-    { key: 'victimsText', value: victimsText, title: 'VICTIMS', shrink: 1, least: 20, optional: true, json: false },
-    { key: 'message', is: string, title: 'MESSAGE', shrink: 2, least: 20 },
+    {
+      key: 'victimsText',
+      value: victimsText,
+      title: 'VICTIMS',
+      shrink: 1,
+      least: 20,
+      optional: true,
+      spare: 2,
+      json: false,
+    },
+    { key: 'message', is: string, title: 'MESSAGE', shrink: 2, least: 20, spare: 3 },
     { key: 'victims', is: strings },
     { key: 'victimCount', is: integer },
   ],
@@ -253,7 +294,13 @@ export const history = list<HistoryRow>()({
   columns: [
     { key: 'type', is: string, title: 'TYPE', once: true },
     { key: 'monitor', is: string, title: 'MONITOR', once: true, shrink: 3 },
-    { key: 'from', is: dateTime, title: 'FROM', cell: ({ from }) => moment(from) },
+    {
+      key: 'from',
+      is: dateTime,
+      title: 'FROM',
+      optional: true,
+      cell: ({ from, beginsWithAll }) => (beginsWithAll ? '' : moment(from)),
+    },
     { key: 'to', is: dateTime },
     {
       key: 'status',
@@ -282,12 +329,15 @@ export const history = list<HistoryRow>()({
       is: number,
       title: 'UNOBSERVED',
       align: 'right',
+      optional: true,
+      spare: 2,
       cell: ({ unobservedMs }) => (unobservedMs < 1_000 ? '' : showDuration(unobservedMs)),
     },
     {
       key: 'worstTime',
       value: worstText,
       title: 'DOWN FOR LONGEST',
+      spare: 1,
       shrink: 1,
       least: 20,
       optional: true,

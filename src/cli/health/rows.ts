@@ -1,6 +1,6 @@
 import type { Line, Mark } from '../render/table.ts'
 import { cut, padEnd, width, wrap } from '../render/width.ts'
-import { type Look, sign } from './text.ts'
+import { type Look, type ScreenLine, sign } from './text.ts'
 
 /** One line on the screen: a sign, whose it is, and what to say. */
 export type ScreenRow = {
@@ -9,9 +9,9 @@ export type ScreenRow = {
   readonly type: string
   readonly name: string
   readonly check: string
-  readonly lines: readonly Line[]
-  /** The names of the monitors that it stands for. Absent: it stands for one. */
-  readonly monitors?: readonly string[]
+  readonly lines: readonly ScreenLine[]
+  /** The names of the monitors, or of the types, that it stands for. Absent: it stands for one. */
+  readonly names?: readonly string[]
   /** Figures that fill the rest of one line, the most telling first. */
   readonly figures?: readonly string[]
 }
@@ -95,7 +95,7 @@ function textOf(row: ScreenRow, columns: number, look: Look): readonly Line[] {
     const indent = Math.min(by, columns - 1)
     return wrap(text, Math.max(1, columns - indent)).map((line) => ({ text: ' '.repeat(indent) + line, style }))
   })
-  return row.monitors ? [...lines, ...nameLines(row.monitors, columns, look)] : lines
+  return row.names ? [...lines, ...nameLines(row, row.names, columns, look)] : lines
 }
 
 /** The lines that the names of monitors take, if one name leaves room for that. `-v` shows all names. */
@@ -103,12 +103,13 @@ const maxNameLines = 2
 const maxNames = 20
 
 /** As many names as the lines have room for, each in one piece, and how many more there are. */
-function nameLines(names: readonly string[], columns: number, { marks }: Look): readonly Line[] {
+function nameLines({ type }: ScreenRow, names: readonly string[], columns: number, { marks }: Look): readonly Line[] {
+  const label = type === '' ? 'types:' : 'monitors:'
   let lines: readonly string[] = []
   for (let count = Math.min(maxNames, names.length); count > 0; count -= 1) {
     const more = names.length - count
     const units = names.slice(0, count).map((name, at) => (at < count - 1 ? `${name},` : name))
-    lines = joined(['monitors:', ...units, ...(more > 0 ? [`and ${more} more`] : [])], columns - 2)
+    lines = joined([label, ...units, ...(more > 0 ? [`and ${more} more`] : [])], columns - 2)
     if (lines.length <= maxNameLines) break
   }
   return lines.map((line) => ({ text: cut(`  ${line}`, columns, marks.more), style: 'dim' }))

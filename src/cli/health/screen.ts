@@ -13,7 +13,7 @@ import { markText } from '../../core/protocol/index.ts'
 import { painter } from '../io/terminal.ts'
 import { type Line, marks, type Shrink, styles, type Table, type TableCell, table } from '../render/table.ts'
 import { width, wrap } from '../render/width.ts'
-import { overview, worstHost } from './overview.ts'
+import { failsOnWarning, overview, worstHost } from './overview.ts'
 import {
   type Detail,
   entryMark,
@@ -35,10 +35,6 @@ const verdictWords = {
   fail: 'UNHEALTHY',
   unknown: 'NOT CHECKED',
 } as const
-
-/** Whether its warnings alone make it exit with 3. */
-const failsOnWarning = ({ level, exitCode }: EntryReading): boolean =>
-  level === 'warn' && exitCode === exits.unhealthy.code
 
 /** Mistakes in the configuration prove nothing about a server. With `--fail-on warn`, a warning is a failure. */
 function verdictOf(reading: EntryReading): EntryReading['level'] {
@@ -80,7 +76,7 @@ function verdictLines(
   ].filter(Boolean)
   const isDrill = readings.some(({ drill }) => drill)
   const word = isDrill ? markText(verdictWords[verdict]) : verdictWords[verdict]
-  const hidden = detail !== 'verbose' && detail !== 'verdict' && readings.some((entry) => results(entry).length > 0)
+  const hidden = (detail === 'usual' || detail === 'failed') && readings.some((entry) => results(entry).length > 0)
   const hint = '-v shows every check'
   const lines = factLines(`${word}${beside} `, facts, look)
   const [first = '', ...others] = lines
@@ -191,6 +187,8 @@ function list(entry: EntryReading, look: Look): Table {
 export type HealthScreen = {
   /** Columns of the terminal. */
   readonly width: number
+  /** Lines of the terminal, in which failures and verdict have to have room. Absent in a pipe. */
+  readonly height?: number | undefined
   readonly colour: boolean
   /** False when ASCII replaces the signs. */
   readonly unicode: boolean
@@ -202,6 +200,8 @@ export type HealthScreen = {
 }
 
 const narrowest = 24
+/** Lines that failures have in the lowest terminal. */
+const leastHeight = 8
 
 /**
  * Health answers for people: one line for each monitor, its failures and warnings in full, and the verdict on the last
@@ -217,8 +217,12 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const detail = screen.detail ?? 'usual'
   const verdict = verdictLines(readings, screen.ages ?? [], detail, look)
   if (detail === 'verdict') return `${verdict.join('\n')}\n`
+  // The prompt needs a line too, and so does the blank line above the verdict.
+  const height = screen.height === undefined ? undefined : Math.max(leastHeight, screen.height - verdict.length - 2)
   const { lines: body, folded } =
-    detail === 'verbose' ? { lines: fullBlocks(readings, look), folded: false } : overview(readings, detail, look)
+    detail === 'verbose'
+      ? { lines: fullBlocks(readings, look), folded: false }
+      : overview(readings, detail, look, height)
   const servers = readings.map(({ state }) => state?.name)
   const facts = readings.flatMap((entry, at) => [
     // Every type repeats the state of the machine.

@@ -7,7 +7,7 @@ import {
   stateWord,
 } from '../../core/checks/reports/index.ts'
 import type { Paint } from '../io/terminal.ts'
-import { type Line, type Mark, type Marks, styles, type TableCell } from '../render/table.ts'
+import { type Line, type Mark, type Marks, styles } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
 
 /** Maximum length of a message or detail, and of a name, on a terminal. `--output json` has the full texts. */
@@ -16,10 +16,13 @@ export const maxName = 120
 const maxDetails = 8
 
 /**
- * `verbose` shows every check, `failed` only what is not ok (failures, warnings, what was skipped or not checked), and
- * `verdict` the last line alone.
+ * `verbose` shows every check, `failed` only what is not ok (failures, warnings, what was skipped or not checked),
+ * `reasons` only why the exit code is not 0, and `verdict` the last line alone.
  */
-export type Detail = 'verbose' | 'usual' | 'failed' | 'verdict'
+export type Detail = 'verbose' | 'usual' | 'failed' | 'reasons' | 'verdict'
+
+/** A line on the screen. Of equal hints, only the first one is shown. */
+export type ScreenLine = Line & { readonly isHint?: true }
 
 export type Look = { readonly width: number; readonly marks: Marks; readonly paint: Paint }
 
@@ -31,7 +34,7 @@ export const status = (result: Reading, marks: Marks): Line => ({
   style: isConsequence(result) ? 'dim' : styles[result.level],
 })
 
-export function message(result: Reading, marks: Marks): TableCell {
+export function message(result: Reading, marks: Marks): readonly ScreenLine[] {
   const first = { text: limited(result.message, marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
   if (result.level === 'ok') return [first]
   const details = result.details.flatMap((text) => text.split('\n'))
@@ -39,6 +42,7 @@ export function message(result: Reading, marks: Marks): TableCell {
     text: limited(text.replace(/\s+/g, ' '), marks),
     style: 'dim' as const,
     inset: 2,
+    ...(text.startsWith('next: ') ? { isHint: true as const } : {}),
   }))
   const left = details.length - visible.length
   const more = left > 0 ? [{ text: `${marks.more} ${left} more (--output json)`, style: 'dim' as const, inset: 2 }] : []
@@ -61,8 +65,8 @@ export function ownCauses(entry: EntryReading): readonly string[] {
   return own
 }
 
-export const hintTexts = (hint: string): readonly Line[] =>
-  hint.split('\n').map((text) => ({ text, style: 'dim' as const, inset: 2 }))
+export const hintTexts = (hint: string): readonly ScreenLine[] =>
+  hint.split('\n').map((text) => ({ text, style: 'dim', inset: 2, isHint: true }))
 
 export const hintLines = (entry: EntryReading, look: Look): readonly string[] =>
   (entry.error?.hints ?? []).flatMap((hint) => hint.split('\n')).flatMap((line) => inset(line, look))

@@ -4,10 +4,10 @@ import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
 import { exits, Fault } from '../../core/base/errors.ts'
 import { didYouMean } from '../../core/base/suggest.ts'
-import { type CommandClass, globalFlags, headerFlag } from '../command/base.ts'
+import { type CommandClass, globalFlags, listFlags } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
 import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
-import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
+import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
 import { shellWord } from '../render/hints.ts'
 import { wrap } from '../render/width.ts'
@@ -24,11 +24,14 @@ type HelpTopic = {
 const maxColumns = 80
 
 /** Names and meanings in two columns, the meanings wrapped. */
-const aligned = (rows: readonly (readonly [string, string])[]): string => {
-  const left = Math.max(...rows.map(([name]) => name.length))
+const aligned = (
+  rows: readonly (readonly [string, string])[],
+  left = Math.max(...rows.map(([name]) => name.length)),
+  columns = maxColumns,
+): string => {
   return rows
     .flatMap(([name, meaning]) =>
-      wrap(meaning, maxColumns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
+      wrap(meaning, columns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
     )
     .join('\n')
 }
@@ -42,7 +45,7 @@ export const commonFlags = [
     title: 'TARGET: the server or store that the command uses',
     flags: flagsOf(connectionFlags),
   },
-  { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...headerFlag }) },
+  { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...listFlags }) },
 ]
 export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
@@ -76,8 +79,10 @@ async function recordsText({ commands }: Pick<Registry, 'commands'>): Promise<st
   const rows = all
     .filter((one) => first.includes(one))
     .map(({ name, fields = [] }) => [name, fields.join(', ')] as const)
-  return `RECORDS of other commands in a pipe: one line each, with tabs between the
-fields. Lists begin with a line of field names; --no-header leaves it out
+  return `LISTS of other commands: --output table, json or tsv; a table on a terminal
+and tsv in a pipe unless one is requested. tsv has a line for each record, with
+tabs between its fields, and a line of field names before them; --no-header
+leaves it out
 ${aligned(rows)}`
 }
 
@@ -113,6 +118,7 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['SVC_STORE_PASSWORD_FILE', "file with the database's password"],
         ['SVC_CA_FILE', 'PEM file of a private certificate authority'],
         ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for servers'],
+        ['SVC_PAGER, PAGER', 'the pager for what is longer than the screen (default less); empty or cat: none'],
         ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'color off, on, off'],
         ['ACCESSIBLE', '1: static lines instead of animations'],
       ])}`,
@@ -121,10 +127,13 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
     summary: 'Output formats',
     text: async (registry) =>
       `FORMATS of svc health --output\n${aligned([
-        ['table', 'for people; in a pipe, one tab-separated line for each result, never truncated'],
+        ['table', 'for people, and the default, in a pipe too (120 columns)'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
         ...(await reportLines()),
-      ])}\n\n${await recordsText(registry)}`,
+      ])}
+
+  If the exit code is not 0, svc health also writes what failed and the verdict
+  to standard error, except with nagios, prtg, github and -q.\n\n${await recordsText(registry)}`,
   },
   security: {
     summary: 'Where secrets are stored, and who has access',
@@ -219,16 +228,16 @@ class HelpConfig extends StaticConfig {
 }
 
 class SvcHelp extends Help {
-  readonly #stdout: OutputStream
+  readonly #write: (text: string) => void
 
-  constructor(config: HelpConfig, { stdout }: Pick<Io, 'stdout'>) {
-    super(config, { maxWidth: Math.min(stdout.columns ?? maxColumns, maxColumns) })
-    this.#stdout = stdout
+  constructor(config: HelpConfig, columns: number | undefined, write: (text: string) => void) {
+    super(config, { maxWidth: Math.min(columns ?? maxColumns, maxColumns) })
+    this.#write = write
   }
 
   /** oclif's own output ignores every error. */
   protected override log(...lines: string[]): void {
-    this.#stdout.write(`${lines.join(' ')}\n`)
+    this.#write(`${lines.join(' ')}\n`)
   }
 
   protected override formatCommand(command: Command.Loadable): string {
@@ -238,11 +247,34 @@ class SvcHelp extends Help {
   }
 }
 
-const firstSteps = [
-  ['svc health', 'Check the servers in svc.yaml, and this machine'],
-  ['svc init', 'Write a first svc.yaml for this machine'],
-  ['svc doctor', 'Check the installation'],
-] as const
+/** Everything that `svc` lists, each command and topic in one row. */
+const overviewRows: Readonly<Record<string, readonly string[]>> = {
+  'FIRST STEPS': ['init', 'health', 'doctor'],
+  MONITORING: 'monitors serve history silence ack notify drill impact heartbeat heartbeats nodes'.split(' '),
+  ACCESS: ['login, logout', 'whoami', 'passwd', 'users', 'roles', 'sessions', 'keys', 'audit'],
+  'THIS MACHINE': 'profile config secrets drivers backup restore api completion version'.split(' '),
+}
+const summaryOfLogin = 'Sign in to a server, with a token in the keychain, and out'
+
+/** The answer of `svc` alone: everything that there is, on one screen. */
+async function overviewText({ commands, topics }: Registry, columns: number): Promise<string> {
+  const meaning = async (name: string): Promise<readonly [string, string]> => {
+    const summary = topics[name] ?? (await commands[name]?.())?.summary
+    return [name, summary ?? summaryOfLogin]
+  }
+  const groups = await Promise.all(
+    Object.entries(overviewRows).map(async ([title, names]) => [title, await Promise.all(names.map(meaning))] as const),
+  )
+  const left = Math.max(...groups.flatMap(([, rows]) => rows.map(([name]) => name.length)))
+  return [
+    ...wrap(`svc ${packageJson().version}: monitoring, health checks and role administration for servers`, columns),
+    ...wrap('USAGE  svc COMMAND [flags]; svc COMMAND --help explains it', columns),
+    '',
+    ...groups.flatMap(([title, rows]) => [title, aligned(rows, left, columns)]),
+    '',
+    ...wrap(`SUBJECTS  svc help ${Object.keys(helpTopics).join(' | ')}`, columns),
+  ].join('\n')
+}
 
 /** Help for everything, a topic, a command or a subject. An unknown word or flag is a usage fault. */
 export async function showHelp(
@@ -250,6 +282,25 @@ export async function showHelp(
   commandId: string | undefined,
   registry: Registry,
   io: Io,
+): Promise<void> {
+  const parts: string[] = []
+  const write = (text: string): void => void parts.push(text)
+  await writeHelp(
+    argv.filter((word) => word !== '--no-pager'),
+    commandId,
+    registry,
+    { io, write },
+  )
+  if (parts.length === 0) return
+  const { showInPager } = await import('../io/pager.ts')
+  await showInPager(parts.join(''), io, argv, 'text')
+}
+
+async function writeHelp(
+  argv: readonly string[],
+  commandId: string | undefined,
+  registry: Registry,
+  { io, write }: { readonly io: Io; readonly write: (text: string) => void },
 ): Promise<void> {
   const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
   const requested = commandId ?? words.join(':')
@@ -259,19 +310,20 @@ export async function showHelp(
       : await unknown(argv, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    io.stdout.write(`${await subject.text(registry)}\n`)
+    write(`${await subject.text(registry)}\n`)
     return
   }
   if (refused) {
     await settle(refused, { json: argv.includes('--json'), debug: false }, io)
     return
   }
+  if (requested === '') {
+    write(`${await overviewText(registry, io.stdout.columns ?? maxColumns)}\n`)
+    return
+  }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
-  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io)
-  await help.showHelp(requested === '' ? [] : [requested])
-  if (requested !== '') return
-  io.stdout.write(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
-  io.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io.stdout.columns, write)
+  await help.showHelp([requested])
 }
 
 async function loadable(id: string, load: () => Promise<CommandClass>): Promise<Command.Loadable> {

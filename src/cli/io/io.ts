@@ -12,6 +12,8 @@ export type Screen = {
   readonly isTTY: boolean
   /** Undefined where nobody knows it, as in a pipe. */
   readonly columns: number | undefined
+  /** Lines, where they are known. */
+  readonly rows?: number | undefined
   readonly colour: boolean
   /** Whether it shows `✓`, `✗`, `·` and `…`. */
   readonly unicode: boolean

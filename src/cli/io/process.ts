@@ -196,6 +196,10 @@ abstract class StandardStream extends OutputScreen {
     return this.isTTY ? process[this.#name].columns || undefined : undefined
   }
 
+  get rows(): number | undefined {
+    return this.isTTY ? process[this.#name].rows || undefined : undefined
+  }
+
   get stream(): NodeJS.WriteStream {
     return process[this.#name]
   }

@@ -71,6 +71,13 @@ export abstract class OutputScreen implements Screen {
   }
 }
 
+/** Columns of a table where there is no terminal, as in the log of a CI job. */
+const columnsInPipe = 120
+
+/** The width of what is written for people. */
+export const columnsOf = ({ columns }: Pick<Screen, 'columns'>, env: ProcessEnvironment): number =>
+  columns ?? (Number(env['COLUMNS']) || columnsInPipe)
+
 type Format = Exclude<Parameters<typeof styleText>[0], readonly unknown[]>
 const styles = {
   good: ['green'],

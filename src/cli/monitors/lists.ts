@@ -1,3 +1,4 @@
+import { count } from '../../core/base/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/checks/plan/index.ts'
 import { stateWord } from '../../core/checks/reports/index.ts'
 import { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
@@ -19,7 +20,7 @@ import {
   string,
   strings,
 } from '../render/document.ts'
-import { type ListOutput, list, type RecordList, record } from '../render/list.ts'
+import { everyType, type ListOutput, list, type RecordList, record } from '../render/list.ts'
 import { paragraph, styles } from '../render/table.ts'
 
 export type Finding = Trial['results'][number]
@@ -217,9 +218,49 @@ export const profileMonitors = list<ProfileRow['monitors'][number]>()({
   ],
 })
 
+type TypePlan = { readonly type: string; readonly monitors: readonly PlanRow[] }
+
+/** A monitor of a plan on one line. */
+type MonitorLine = PlanRow & { readonly type: string }
+
+const monitorLines = list<MonitorLine>()({
+  columns: [
+    { key: 'type', title: 'TYPE', once: true },
+    { key: 'MonitorName', title: 'MONITOR', shrink: 1, least: 14 },
+    { key: 'Depth', title: 'FROM' },
+    { key: 'checks', value: ({ Checks }) => Checks.length, title: 'CHECKS', align: 'right' },
+    {
+      key: 'DependsOn',
+      title: 'DEPENDS ON',
+      shrink: 2,
+      optional: true,
+      cell: ({ DependsOn = [] }) => DependsOn.join(', '),
+    },
+    { key: 'Tags', title: 'TAGS', shrink: 3, optional: true, cell: ({ Tags = [] }) => Tags.join(', ') },
+  ],
+})
+
+/**
+ * The monitors that would run, on one line each: the machine once if each type plans the same checks of it, and no type
+ * that has nothing but the machine.
+ */
+export function renderMonitors(plans: readonly TypePlan[], mode: string, output: ListOutput): string {
+  const isOwn = ({ Host, Kind }: PlanRow): boolean => !Host && Kind !== 'configuration'
+  const configured = plans.filter(({ monitors }) => monitors.some(isOwn))
+  const visible = configured.length > 0 ? configured : plans
+  const rows = visible.flatMap(({ type, monitors }) => monitors.map((monitor) => ({ ...monitor, type })))
+  const [host, ...others] = rows.filter(({ Host }) => Host)
+  const checksOf = ({ Checks }: PlanRow): string => JSON.stringify(Checks)
+  const isInEach = others.length > 0 && others.length === visible.length - 1
+  const isOnce = host !== undefined && isInEach && others.every((other) => checksOf(other) === checksOf(host))
+  const lines = isOnce ? [{ ...host, type: everyType }, ...rows.filter(({ Host }) => !Host)] : rows
+  const sentence = `${count(lines.length, 'monitor')}, ${mode}`
+  return monitorLines.render(lines, {}, { ...output, headline: { mark: 'ok', sentence } })
+}
+
 /** The checks that would run for each type in a mode. */
 export function renderPlans(
-  plans: readonly { readonly type: string; readonly monitors: readonly PlanRow[] }[],
+  plans: readonly TypePlan[],
   mode: string,
   { screen, header = true }: Pick<ListOutput, 'screen' | 'header'>,
 ): string {

@@ -46,6 +46,8 @@ type Column<Row> = {
   readonly align?: 'right'
   /** Omits the column from a table in which every row has it empty. */
   readonly optional?: boolean
+  /** A table that is too wide omits these columns, in this order, before it becomes a block for each row. */
+  readonly spare?: number
   /** Leaves a cell blank when it repeats the cell above it. */
   readonly once?: boolean
   /** The field's name in the record, if it is not the capitalized key. `false` for no field. */
@@ -183,16 +185,41 @@ const memberShapes = (columns: readonly Pick<Column<never>, 'key' | 'is' | 'abse
     }),
   )
 
+/** The server type in the row of the machine, which each type has. */
+export const everyType = 'all'
+
 /** The widths to which columns shrink: first every one to the first width, then to the next. */
 const leastWidths = [18, 9]
 
-type TableColumn = Pick<Column<unknown>, 'title' | 'align' | 'least' | 'shrink' | 'optional' | 'once'>
+type TableColumn = Pick<Column<unknown>, 'title' | 'align' | 'least' | 'shrink' | 'optional' | 'spare' | 'once'>
+
+type VisibleColumn = TableColumn & { readonly title: string; readonly at: number }
+type Rows = readonly (readonly TableCell[])[]
 
 /** The rows as a table, or as a block for each if the terminal is too narrow. */
-function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableCell[])[], screen: Screen): string {
+function layOut(columns: readonly TableColumn[], rows: Rows, screen: Screen): string {
   const visible = columns.flatMap(({ title = '', ...column }, at) =>
     column.optional && rows.every((row) => isEmptyCell(row[at] ?? [])) ? [] : [{ ...column, title, at }],
   )
+  const spare = visible.flatMap((column) => column.spare ?? []).toSorted((a, b) => a - b)
+  for (const last of [0, ...spare]) {
+    const lines = tableLines(
+      visible.filter((column) => (column.spare ?? Number.POSITIVE_INFINITY) > last),
+      rows,
+      screen,
+    )
+    if (lines) return lines.join('\n')
+  }
+  const block = (row: readonly TableCell[]): string =>
+    pairs(
+      visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
+      screen,
+    )
+  return rows.map(block).join('\n\n')
+}
+
+/** The lines of a table that fits without breaking a word. */
+function tableLines(visible: readonly VisibleColumn[], rows: Rows, screen: Screen): readonly string[] | undefined {
   const turns = [...new Set(visible.flatMap(({ shrink }) => shrink ?? []))].sort((a, b) => a - b)
   const shrink: Shrink = leastWidths.flatMap((least) =>
     turns.map((turn) => ({ columns: visible.flatMap((one, at) => (one.shrink === turn ? [at] : [])), least })),
@@ -206,13 +233,7 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableC
     paint: painter(screen.colour),
     balance: true,
   })
-  if (asTable && !asTable.broken) return asTable.lines.join('\n')
-  const block = (row: readonly TableCell[]): string =>
-    pairs(
-      visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),
-      screen,
-    )
-  return rows.map(block).join('\n\n')
+  return asTable && !asTable.broken ? asTable.lines : undefined
 }
 
 /**

@@ -212,7 +212,17 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   /** A run of one monitor of App. `Standard` reads everything that is read without writing. */
   const health = (name: string, monitor: string) => {
     const mode = name.endsWith(', in Advanced') ? 'Advanced' : 'Standard'
-    return svc(['health', '-t', 'App', '-m', mode, '--config', yaml(name, `types: {App: [${limited(monitor)}]}`)])
+    return svc([
+      'health',
+      '-t',
+      'App',
+      '-o',
+      'tsv',
+      '-m',
+      mode,
+      '--config',
+      yaml(name, `types: {App: [${limited(monitor)}]}`),
+    ])
   }
   const limited = (monitor: string): string =>
     monitor
@@ -283,7 +293,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   describe('outside of monitors', () => {
     test('svc.yaml as a named pipe', async () => {
       const path = join(share.mounts.folder, 'pipes', 'svc.yaml')
-      const ran = await svc(['health', '-t', 'App', '--config', path])
+      const ran = await svc(['health', '-t', 'App', '-o', 'tsv', '--config', path])
       expect(ran.output).toContain('is not a regular file')
       expect(ran.code).toBe(12)
     })

@@ -1,7 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import { type Entry, loadPrometheus, read, renderPlain, reports } from '../../../src/core/checks/reports/index.ts'
+import { type Entry, loadPrometheus, read, reports } from '../../../src/core/checks/reports/index.ts'
 import nagios from '../../../src/core/checks/reports/nagios.ts'
+import tsv from '../../../src/core/checks/reports/tsv.ts'
 import type { Family } from '../../../src/core/protocol/service/family.ts'
 import { overHttp } from '../../../src/core/server/routes.ts'
 import { prtgSchema } from '../../support/simulated/prtg.ts'
@@ -791,8 +792,8 @@ describe('C9 a Failure of which every result passed, as of an answer that contra
     expect(await render(name, [contradiction])).toMatch(failure)
   })
 
-  test('is the first record of a pipe', () => {
-    const [first = '', ...others] = renderPlain([contradiction], { header: false }).trimEnd().split('\n')
+  test('is the first record of tsv', () => {
+    const [first = '', ...others] = tsv.render([contradiction], { header: false }).trimEnd().split('\n')
     expect(first).toContain(`\tFailure\tApp is unhealthy; ${message}`)
     expect(others.every((line) => line.includes('\tSuccess\t'))).toBe(true)
   })

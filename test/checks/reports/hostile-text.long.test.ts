@@ -4,7 +4,7 @@ import { renderError } from '../../../src/cli/render/errors.ts'
 import { pairs } from '../../../src/cli/render/table.ts'
 import { Fault } from '../../../src/core/base/errors.ts'
 import { sanitizeText } from '../../../src/core/base/sanitize.ts'
-import { type Entry, type ReportName, renderPlain, reports } from '../../../src/core/checks/reports/index.ts'
+import { type Entry, type ReportName, reports } from '../../../src/core/checks/reports/index.ts'
 import type { HealthCheckResponse } from '../../../src/core/protocol/index.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../../support/hostile/growth.ts'
 import { hostileUnits } from '../../support/hostile/texts.ts'
@@ -49,7 +49,7 @@ const many = (size: number): Entry =>
 const screen = { width: 80, colour: true, unicode: true, atServer: true }
 const renderers: Record<string, (entry: Entry) => unknown> = {
   'a terminal': (entry) => renderHealth([entry], screen),
-  'a pipe': (entry) => renderPlain([entry], { header: true }),
+  'a log': (entry) => renderHealth([entry], { ...screen, width: 120, detail: 'reasons' }),
 }
 for (const name of Object.keys(reports) as ReportName[]) {
   const { default: report } = await reports[name].load()

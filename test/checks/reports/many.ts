@@ -55,13 +55,13 @@ export const wellOnes = (count: number, prefix = 'http shop'): readonly Monitor[
     ]),
   )
 
-export const refusing = (name: string): Monitor =>
+export const refusing = (name: string, address = '10.0.0.7:9100'): Monitor =>
   monitor(name, [
     {
       check: 'connect',
       status: 'failed',
       fault: 'refused',
-      message: '10.0.0.7:9100 refused the connection in 1 ms: host up, nothing listens on that port',
+      message: `${address} refused the connection in 1 ms: host up, nothing listens on that port`,
     },
   ])
 

@@ -2,6 +2,8 @@ import type { Command } from '@oclif/core/command'
 import { sanitizeLine } from '../../../core/base/sanitize.ts'
 import { driverNames } from '../../../core/checks/drivers/index.ts'
 import { ExecutionMode, HeartbeatStatus, ServerType } from '../../../core/protocol/index.ts'
+import { auditFormats } from '../../command/audit-flags.ts'
+import { listFormats } from '../../command/base.ts'
 import { outputs, timeoutStates } from '../../health/health.ts'
 import type { Io, ProcessEnvironment } from '../../io/io.ts'
 import { homeOf, machine } from '../../io/process.ts'
@@ -214,7 +216,7 @@ async function valuesOf(
 ): Promise<Candidates> {
   if (flag === 'mode' || flag === 'depth') return fixed(ExecutionMode.values)
   if (flag === 'type') return id === 'history' ? fixed(ServerType.values) : types(current)
-  if (flag === 'output') return id === 'health' ? fixed(outputs) : id === 'audit:list' ? fixed(['csv', 'jsonl']) : []
+  if (flag === 'output') return fixed(id === 'health' ? outputs : id === 'audit:list' ? auditFormats : listFormats)
   if (flag === 'event') return fixed(await auditEvents())
   if (flag === 'color') return fixed(['auto', 'always', 'never'])
   if (flag === 'status') return fixed(HeartbeatStatus.values)

@@ -14,8 +14,11 @@ type ReportRow = {
   readonly overHttp?: 'format' | { readonly accept: string }
   /** A monitoring system starts svc as its plugin, and reads standard output only. */
   readonly isPlugin?: true
-  /** A file for a program: the log of a CI job shows the screen beside it. */
-  readonly besideScreen?: true
+  /**
+   * Whether `svc health` also writes what failed to standard error (O10), for people who read a log while a program
+   * reads standard output.
+   */
+  readonly logsFailures: boolean
 }
 
 /** The metrics of health answers and the writer of all metrics. */
@@ -29,21 +32,24 @@ const recordHelp = 'one record per result'
 const ciHelp = 'for CI: a test report, annotations'
 const monitoringHelp = 'for monitoring tools; nagios also maps the exit code'
 
+const plugin = { help: monitoringHelp, overHttp: 'format', isPlugin: true, logsFailures: false } as const
+
 /** One row per format, in the order in which the help lists them. Each format is loaded on first use. */
 const rows = {
-  csv: { load: () => import('./csv.ts'), form: 'records', help: recordHelp },
-  tsv: { load: () => import('./tsv.ts'), form: 'records', help: recordHelp },
-  ndjson: { load: () => import('./ndjson.ts'), form: 'json', help: recordHelp },
-  junit: { load: () => import('./junit.ts'), form: 'xml', help: ciHelp, besideScreen: true },
-  // Its lines are commands: it escapes text by their rule.
-  github: { load: () => import('./github.ts'), form: 'verbatim', help: ciHelp },
-  nagios: { load: () => import('./nagios.ts'), form: 'text', help: monitoringHelp, overHttp: 'format', isPlugin: true },
-  prtg: { load: () => import('./prtg.ts'), form: 'json', help: monitoringHelp, overHttp: 'format', isPlugin: true },
-  prometheus: { load: loadPrometheus, form: 'records', help: monitoringHelp, overHttp: 'format' },
+  csv: { load: () => import('./csv.ts'), form: 'records', help: recordHelp, logsFailures: true },
+  tsv: { load: () => import('./tsv.ts'), form: 'records', help: recordHelp, logsFailures: true },
+  ndjson: { load: () => import('./ndjson.ts'), form: 'json', help: recordHelp, logsFailures: true },
+  junit: { load: () => import('./junit.ts'), form: 'xml', help: ciHelp, logsFailures: true },
+  // Its lines are commands: it escapes text by their rule. They are the log.
+  github: { load: () => import('./github.ts'), form: 'verbatim', help: ciHelp, logsFailures: false },
+  nagios: { load: () => import('./nagios.ts'), form: 'text', ...plugin },
+  prtg: { load: () => import('./prtg.ts'), form: 'json', ...plugin },
+  prometheus: { load: loadPrometheus, form: 'records', help: monitoringHelp, overHttp: 'format', logsFailures: true },
   'health+json': {
     load: () => import('./health-json.ts'),
     form: 'json',
     overHttp: { accept: 'application/health+json' },
+    logsFailures: false,
   },
 } as const satisfies Readonly<Record<string, ReportRow>>
 

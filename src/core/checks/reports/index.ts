@@ -5,7 +5,7 @@ export type { ExpositionFormat } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { loadConfirmed, loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
 export type { LiveOptions, LiveText } from './live.ts'
-export { type ResultRecord, read, readMonitor, records, renderPlain } from './read.ts'
+export { type ResultRecord, read, readMonitor, records } from './read.ts'
 export {
   bySeverity,
   counting,

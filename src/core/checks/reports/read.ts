@@ -371,13 +371,3 @@ export const cell = (value: string | number | readonly string[] | undefined): st
 
 const escapeTabs = (text: string): string =>
   text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
-
-/**
- * Piped output: one record per line, tab-separated in the column order of the tsv report, without truncation or color.
- * The header line names the columns.
- */
-export const renderPlain = (entries: readonly Entry[], { header }: { readonly header: boolean }): string =>
-  (header ? `${columns.join('\t')}\n` : '') +
-  records(entries)
-    .map((record) => `${tabbed(record)}\n`)
-    .join('')

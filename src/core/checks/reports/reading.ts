@@ -47,6 +47,8 @@ export type Entry = {
 }
 
 export type ReportOptions = {
+  /** For csv and tsv: `false` leaves out the line of column names. */
+  readonly header?: boolean | undefined
   /** For nagios: the state of a target that did not answer in time. */
   readonly timeoutState?: 'critical' | 'unknown' | undefined
   /** For nagios: bytes of the output at most. */
