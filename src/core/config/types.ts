@@ -214,7 +214,7 @@ async function withHost(
  */
 function hostOf(raw: unknown, { host }: TypeConfig, usual: TypeConfig['host']): TypeConfig['host'] {
   if (host === false) return false
-  return isMap(raw) && isMap(raw['host']) ? { ...(usual || {}), ...host } : usual
+  return isMap(raw) && isMap(raw['host']) ? { ...usual, ...host } : usual
 }
 
 type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly MonitorProblem[] }

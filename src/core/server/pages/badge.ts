@@ -69,7 +69,7 @@ const padding = 12
 /** `App/shop` in grey, and its state in color. */
 export function badgeMarkup(name: string, level: Level): Markup {
   const [word, color] = looks[level]
-  const [left, right] = [name, word].map((text) => Math.ceil([...text].length * letter) + padding) as [number, number]
+  const [left, right] = [name, word].map((text) => Math.ceil(text.length * letter) + padding) as [number, number]
   const width = left + right
   return html`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="20" role="img" aria-label="${name}: ${word}">
 <title>${name}: ${word}</title>
