@@ -136,6 +136,13 @@ const others: Readonly<Record<string, string>> = {
   'svc health only': 'a pattern of monitors and checks of the types of --type',
   'svc health skip': 'the same',
   'svc heartbeat interval': 'a duration',
+  'svc monitors:add kind': 'a kind',
+  'svc monitors:add name': 'the name of a new one',
+  'svc monitors:edit name':
+    'the name of an entry, which may have a mistake; test/cli/monitor-entries.test.ts has its forms',
+  'svc monitors:edit type': 'a type',
+  'svc monitors:remove name': 'as for edit',
+  'svc monitors:remove type': 'a type',
   'svc monitors:test type': 'a type',
   'svc monitors:test timeout': 'a duration',
   'svc monitors:profiles profile': 'the name of a profile',

@@ -53,7 +53,7 @@ describe('Y1 svc serve --rehearse', () => {
     expect(code).toBe(12)
     expect(stderr).toMatch(/drill\.yaml:3:14: steps\[0\]\.monitor is "Sql\/tcp queu"/)
     expect(stderr).toContain('did you mean `Sql/tcp queue`?')
-    expect(stderr).toContain('3 |   - {at: 5s, monitor: …\n')
+    expect(stderr).toContain('3 |   - {at: 5s, monitor: …, fault: refused}\n')
     expect(stderr.trimEnd().endsWith('Correct the file, then start again')).toBe(true)
   })
 

@@ -236,6 +236,12 @@ const samples: Readonly<Record<string, Sample>> = {
     'Type Monitor Check Level Fault Message',
     'check level message details fault observed unit limit address',
   ),
+  changedEntries: sample(
+    lists.changedEntries,
+    (text) => ({ change: 'added' as const, type: 'App' as const, monitor: text('monitor'), file: text('file') }),
+    'Target Change Type Monitor File',
+    'change type monitor file',
+  ),
   planChecks: sample(
     lists.planChecks,
     (text) => ({ MonitorName: text('monitor'), Name: text('check'), Depth: 'Basic' as const, Doc: text('doc') }),

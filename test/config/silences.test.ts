@@ -19,8 +19,8 @@ describe('the section silences of svc.yaml', () => {
   })
 
   test('M17 serve.timezone changes no rule, and one warning says so where a when: has no zone', async () => {
-    const given = one(`monitors: ["Sql/*"], ${good}`)
-    const { silences, warnings } = await load(`${given}serve: {timezone: Europe/Berlin}\n`)
+    const source = one(`monitors: ["Sql/*"], ${good}`)
+    const { silences, warnings } = await load(`${source}serve: {timezone: Europe/Berlin}\n`)
     expect(silences?.[0]?.timezone).toBe('UTC')
     expect(warnings).toEqual([
       expect.stringMatching(
@@ -29,7 +29,7 @@ describe('the section silences of svc.yaml', () => {
     ])
     const written = one(`monitors: ["Sql/*"], timezone: UTC, ${good}`)
     expect((await load(`${written}serve: {timezone: Europe/Berlin}\n`)).warnings).toEqual([])
-    await expect(load(`${given}serve: {timezone: Berlin}\n`)).rejects.toThrow('is not a time zone: use an IANA name')
+    await expect(load(`${source}serve: {timezone: Berlin}\n`)).rejects.toThrow('is not a time zone: use an IANA name')
   })
 
   test('M7 without the section nothing is silenced, and an empty one is none', async () => {

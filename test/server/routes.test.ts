@@ -6,7 +6,10 @@ import { ask, failing, openSite, question, type Site, startSite, withSite } from
 let site: Site
 beforeAll(async () => {
   const link = async () => ({ receiver: 'chat', beganAt: 0, confirmedAt: undefined })
-  site = await startSite({ runtime: { drillLinks: { read: link, confirm: link } } })
+  site = await startSite({
+    runtime: { drillLinks: { read: link, confirm: link } },
+    options: { badges: ['credentials', 'credentials/credentials'] },
+  })
 })
 afterAll(() => site.server.stop())
 

@@ -1,4 +1,4 @@
-/** What holds now, by its keys, and which of the keys that held before hold on although nothing shows it. */
+/** The keys that hold now, and which of those that held before hold on although nothing shows it. */
 export type Lasting = {
   readonly at: number
   readonly keys: readonly string[]
@@ -18,6 +18,6 @@ export function lastingSince(
   before: ReadonlyMap<string, number>,
   { at, keys, holds }: Lasting,
 ): ReadonlyMap<string, number> {
-  const held = [...before.keys()].filter(holds)
-  return new Map([...keys, ...held].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
+  const others = [...before.keys()].filter(holds)
+  return new Map([...keys, ...others].map((key) => [key, Math.min(before.get(key) ?? at, at)]))
 }

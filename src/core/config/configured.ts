@@ -36,7 +36,7 @@ export function patternsFor(written: readonly string[], at: At, configured: Conf
   })
 }
 
-/** What is wrong with the badges of `serve:`. Each is a type or one monitor, as callers write it in the path. */
+/** The mistakes in the badges of `serve:`. Each is a type or one monitor, as callers write it in the path. */
 export function badgeProblems(badges: readonly string[], configured: Configured): readonly Problem[] {
   if (invalidOf(configured).length > 0) return []
   const types = Object.keys(configured.types)

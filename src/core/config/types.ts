@@ -10,7 +10,7 @@ import {
 } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import type { PlannedMonitor } from '../checks/engine/index.ts'
-import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames, typeFor } from '../checks/plan/index.ts'
+import { hostKind, hostMonitor, isConfigured, loadKind, loadTypeFor, plannedNames } from '../checks/plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { type Inherited, typeSettings } from './common.ts'
 import {
@@ -80,7 +80,7 @@ export async function readTypes(
   for (const [name, value] of Object.entries(raw)) {
     const type = ServerType.values.find((candidate) => candidate === name)
     if (!type) {
-      problems.push({ path: [name], message: unknownType(name) })
+      problems.push({ path: [name], message: await unknownType(name) })
       continue
     }
     const list = lists.get(type)
@@ -108,9 +108,10 @@ function placed({ invalid, problems }: TypeRead, path: Problem['path']): readonl
   return all.map(({ name, problems: own }) => ({ name, problems: under(own, path) }))
 }
 
-function unknownType(name: string): string {
+async function unknownType(name: string): Promise<string> {
   const meant = didYouMean(name, ServerType.values)
   if (meant !== undefined) return `is not a server type: did you mean \`${meant}\`?`
+  const { typeFor } = await loadTypeFor()
   const home = typeFor(name)
   if (home !== undefined) return `is not a server type: put its monitors under \`${home}\``
   return `is not a server type: use one of ${ServerType.values.join(', ')}; \`App\` is for what fits no other`

@@ -1,4 +1,3 @@
-import type { RunMonitor } from './run-document.ts'
 import { choice, type Infer } from './schema.ts'
 
 /** The order matters: values may be given by number, counted from 1 (N1). Interface 2.7. */
@@ -72,16 +71,19 @@ export const loadMeasures = ['load', 'cpu', 'memory', 'swap'] as const
 /** Whether a check of the host block measures the load of its machine. */
 export const isLoadMeasure = (check: string): boolean => loadMeasures.some((measure) => measure === check)
 
+/** The facts of a monitor in a run document that say whether it is one of the machine. */
+type MonitorFacts = { readonly kind: string; readonly host?: boolean | undefined }
+
 /**
  * Whether a result of a monitor is about the load of the machine. A host block that is the only monitor of a type
  * belongs to that type, as all its checks do (K10). The `brief` view does not say which of the two it is.
  */
-export const isLoadOf = ({ kind, host = kind === 'host' }: Pick<RunMonitor, 'kind' | 'host'>, check: string): boolean =>
+export const isLoadOf = ({ kind, host = kind === 'host' }: MonitorFacts, check: string): boolean =>
   host && kind === 'host' && isLoadMeasure(check)
 
 /** How a monitor of the host block is called, as everywhere: a subject of such a monitor has no type. */
-type Named = { readonly type?: string | undefined; readonly monitor: string; readonly check: string }
+type SubjectNames = { readonly type?: string | undefined; readonly monitor: string; readonly check: string }
 
 /** Whether a subject is about the load of a machine, as people are notified about it. */
-export const isLoadSubject = ({ type, monitor, check }: Named): boolean =>
+export const isLoadSubject = ({ type, monitor, check }: SubjectNames): boolean =>
   type === undefined && monitor === 'host' && isLoadMeasure(check)

@@ -207,7 +207,7 @@ describe('for', () => {
 describe('checks that a kind holds', () => {
   const busy = warn('cpu', 'CPU use 90 %')
   const calm = ok('cpu', 'CPU use 10 %')
-  /** What a run may find of the check, and whether its threshold is then exceeded. Undefined: nobody saw. */
+  /** The results of a run for the check, and whether its threshold is then exceeded. Undefined: nobody saw. */
   const looks = [
     [busy, true],
     [calm, false],
@@ -219,7 +219,7 @@ describe('checks that a kind holds', () => {
   /** A machine whose kind holds `cpu` for five minutes, over the store of the test. */
   function machine() {
     series += 1
-    let found: readonly Result[] = []
+    let current: readonly Result[] = []
     const kind: Kind = {
       runsOn: 'machine',
       name: 'machine',
@@ -228,13 +228,13 @@ describe('checks that a kind holds', () => {
         name: { type: 'text', observed: true, doc: 'which' },
         for: { type: 'duration', default: 5 * minute, doc: 'how long' },
       },
-      held: { checks: ['cpu'], setting: 'for' },
+      hold: { checks: ['cpu'], setting: 'for' },
       checks: [
         { name: 'cpu', depth: 'Basic', doc: 'cpu' },
         { name: 'disk', depth: 'Basic', doc: 'disk' },
       ],
       async *run() {
-        yield found
+        yield current
       },
     }
     const monitor = { ...usual, name: 'machine', kind, settings: { name: `m${series}`, for: 5 * minute } }
@@ -245,7 +245,7 @@ describe('checks that a kind holds', () => {
         exceeded = serves ? exceededInMemory() : undefined
       },
       look: async (history: EngineContext['history'], ...results: readonly Result[]): Promise<readonly Result[]> => {
-        found = results
+        current = results
         const context = engineFixture({ date: () => new Date(now), history, exceeded })
         const run = await runMonitors([monitor], context, { mode: 'Basic', signal: new AbortController().signal })
         return run.monitors[0]?.results ?? []
@@ -261,8 +261,8 @@ describe('checks that a kind holds', () => {
       const results = await look(undefined, busy, full)
       expect([levelOf(results, 'cpu'), levelOf(results, 'disk')]).toEqual(['ok', 'failed'])
     }
-    const [held] = await look(undefined, busy)
-    expect(held).toMatchObject({ status: 'warning', message: 'CPU use 90 %, exceeded for 6 min', isHeld: true })
+    const [sixth] = await look(undefined, busy)
+    expect(sixth).toMatchObject({ status: 'warning', message: 'CPU use 90 %, exceeded for 6 min', isHeld: true })
   })
 
   test('M16 count at once in a command, which has one sample', async () => {

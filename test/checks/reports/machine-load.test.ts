@@ -22,7 +22,7 @@ import { recentRun } from '../../server/recent.ts'
 import { render } from './render.ts'
 import { document, report, run } from './runs.ts'
 
-/** What a measure may show. */
+/** The results that a measure may have. */
 const outcomes = {
   'beyond its warning': { status: 'warning', message: 'much (warn 1)' },
   'beyond a limit': { status: 'failed', fault: 'threshold', message: 'very much (fail 2)' },
@@ -68,7 +68,7 @@ const colouredByPrtg = (text: string): readonly unknown[] =>
       [limitminwarning, limitminerror].some((limit) => limit !== undefined && value < limit),
   )
 
-/** What each format tells its readers about the type: they go red or yellow by this. A new format needs a row. */
+/** The verdict on the type in each format: they go red or yellow by this. A new format needs a row. */
 const coloursIn: Readonly<Record<ReportName, (text: string, of: Entry) => unknown>> = {
   csv: (text) => matches(text, /,Failure,/g),
   tsv: (text) => matches(text, /\tFailure\t/g),

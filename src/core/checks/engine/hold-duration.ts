@@ -4,12 +4,12 @@ import type { Result } from './result.ts'
 
 /**
  * The time since which each key holds. Undefined without a history. Of the other keys, only those that `holds` accepts
- * stay. `met`: of the checks to which a time applies, those whose threshold is met.
+ * stay. `endings`: of the checks to which a time applies, those whose threshold is met.
  */
 type Since = (
   keys: readonly string[],
   holds: (key: string) => boolean,
-  met: readonly string[],
+  endings: readonly string[],
 ) => Promise<ReadonlyMap<string, number> | undefined>
 
 /**
@@ -42,8 +42,9 @@ export async function holdDuration(
   const unseen = only?.filter((check) => results.every((one) => one.check !== check || isBlind(one))) ?? []
   const beginnings = [...deeper, ...unseen].map(beginningOf)
   const holds = (key: string): boolean => blind || beginnings.some((beginning) => key.startsWith(beginning))
-  const met = only?.filter((check) => results.some((one) => one.check === check && !isBlind(one) && !waits(one))) ?? []
-  const exceededSince = await since([...new Set(passed.map(keyOf))], holds, met)
+  const endings =
+    only?.filter((check) => results.some((one) => one.check === check && !isBlind(one) && !waits(one))) ?? []
+  const exceededSince = await since([...new Set(passed.map(keyOf))], holds, endings)
   return results.map((result) => {
     // What could not be measured is neither exceeded nor met.
     if (only?.includes(result.check) && result.status === 'failed' && isBlind(result))
@@ -55,11 +56,11 @@ export async function holdDuration(
 }
 
 /**
- * Since when each key holds, as this process saw it. `met`: the checks whose threshold is met. `stored`: what the store
+ * Since when each key holds, as this process saw it. `endings`: the checks whose threshold is no longer exceeded. `stored`: what the store
  * says, if it answers.
  */
 export type ExceededHere = (
-  state: Lasting & { readonly series: string; readonly met: readonly string[] },
+  state: Lasting & { readonly series: string; readonly endings: readonly string[] },
   stored: ReadonlyMap<string, number> | undefined,
 ) => ReadonlyMap<string, number>
 
@@ -68,17 +69,20 @@ export type ExceededHere = (
  * runs during which it did not answer: what this process has seen to end, it knows better.
  */
 export function exceededInMemory(): ExceededHere {
-  const known = new Map<string, { readonly ended: ReadonlySet<string>; readonly since: ReadonlyMap<string, number> }>()
-  return ({ series, met, ...state }, stored) => {
-    const before = known.get(series)
-    const ended = new Set([...(before?.ended ?? []), ...met.map(beginningOf)])
+  const bySeries = new Map<
+    string,
+    { readonly ended: ReadonlySet<string>; readonly since: ReadonlyMap<string, number> }
+  >()
+  return ({ series, endings, ...state }, stored) => {
+    const before = bySeries.get(series)
+    const ended = new Set([...(before?.ended ?? []), ...endings.map(beginningOf)])
     const hasEnded = (key: string): boolean => [...ended].some((beginning) => key.startsWith(beginning))
     const own = [...lastingSince(before?.since ?? new Map(), state)].map(([key, from]): readonly [string, number] => [
       key,
       hasEnded(key) ? from : Math.min(from, stored?.get(key) ?? from),
     ])
     const since = new Map(own)
-    known.set(series, { ended, since })
+    bySeries.set(series, { ended, since })
     return since
   }
 }

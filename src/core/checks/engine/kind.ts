@@ -105,7 +105,7 @@ type About<S extends SettingsSpec> = {
   /** All that svc sends although a server of the kind may not know it. For kinds that access the network. */
   readonly optionalParts?: readonly OptionalPart[] | undefined
   /** Thresholds of these checks count in `svc serve` only after every run has exceeded them for this time. */
-  readonly held?: HeldChecks | undefined
+  readonly hold?: HeldChecks | undefined
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
   /** Its monitors run programs, which only the system's svc.yaml may allow. */
@@ -169,7 +169,7 @@ export type KindFacts = Pick<
   | 'driver'
   | 'seesOnly'
   | 'optionalParts'
-  | 'held'
+  | 'hold'
 >
 
 /**
@@ -319,7 +319,7 @@ export type History = {
 export type RunMemory = Pick<CheckContext, 'date'> & {
   /** Stores values between runs. Absent: nothing is stored. Rejects when the store fails. */
   readonly history?: History | undefined
-  /** What `svc serve` knows itself of the thresholds that its runs have exceeded. Absent in a command. */
+  /** The state that `svc serve` knows itself of the thresholds that its runs have exceeded. Absent in a command. */
   readonly exceeded?: ExceededHere | undefined
   /** The name of this machine, because several may share a store. Defaults to the host name. */
   readonly machine?: string | undefined
@@ -395,7 +395,7 @@ export const historyOf =
 export const loadHoldDuration = () => import('./hold-duration.ts')
 
 type HoldMonitor = IdentifiedMonitor & {
-  readonly kind: Pick<AnyKind, 'checks' | 'held'>
+  readonly kind: Pick<AnyKind, 'checks' | 'hold'>
   readonly forMs?: number | undefined
 }
 
@@ -410,9 +410,9 @@ export async function applyHoldDuration(
   context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
-  const { held } = monitor.kind
+  const { hold } = monitor.kind
   const { exceeded } = context
-  const ofKind = held && exceeded && (monitor.settings as Readonly<Record<string, unknown>>)[held.setting]
+  const ofKind = hold && exceeded && (monitor.settings as Readonly<Record<string, unknown>>)[hold.setting]
   const forMs = monitor.forMs ?? (typeof ofKind === 'number' ? ofKind : undefined)
   if (forMs === undefined) return results
   const { holdDuration: sustained } = await loadHoldDuration()
@@ -422,11 +422,11 @@ export async function applyHoldDuration(
   const series = history ? await seriesOf(monitor, context, 'for') : ''
   return await sustained(
     results,
-    { forMs, at, deeper, only: monitor.forMs === undefined ? held?.checks : undefined },
-    async (keys, holds, met) => {
+    { forMs, at, deeper, only: monitor.forMs === undefined ? hold?.checks : undefined },
+    async (keys, holds, endings) => {
       const stored = history && (await orUndefined(history.exceededSince({ series, at, keys, holds }), signal))
       if (monitor.forMs !== undefined || !exceeded) return stored
-      return exceeded({ series: fingerprint(monitor), at, keys, holds, met }, stored)
+      return exceeded({ series: fingerprint(monitor), at, keys, holds, endings }, stored)
     },
   )
 }

@@ -635,7 +635,7 @@ export default machineKind({
       doc: `How long every run of svc serve must find ${loadMeasures.join(', ')} beyond a threshold before it counts; a single run of svc health shows it at once`,
     },
   },
-  held: { checks: loadMeasures, setting: 'for' },
+  hold: { checks: loadMeasures, setting: 'for' },
   open(_: object, { now }: CheckContext): Host {
     const limits = ownLimits(readTextOrThrow)
     return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }

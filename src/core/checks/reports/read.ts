@@ -82,15 +82,26 @@ export function read(entry: Entry): EntryReading {
 
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const satisfies Record<RunStatus, Level>
 
-/** The level of a whole: a failure that its parts do not explain is its own. */
-const levelOf = (status: RunStatus, parts: readonly { readonly level: Level }[]): Level =>
-  status === 'failed' && worst(parts.map(({ level }) => level)) === 'not checked' ? 'not checked' : levels[status]
+/**
+ * The level of a whole: a failure that its parts do not explain is its own. An earlier version gave a whole the warning
+ * of the load of its machine, which counts for nothing (M15): the other parts decide then.
+ */
+function levelOf(status: RunStatus, parts: readonly { readonly level: Level }[], results: readonly Reading[]): Level {
+  const own = worst(parts.map(({ level }) => level))
+  if (status === 'failed' && own === 'not checked') return own
+  const isOfLoad = status === 'warning' && results.some(({ level, isLoad }) => level === 'warn' && isLoad)
+  return isOfLoad && parts.length > 0 ? own : levels[status]
+}
 
 /** Reads a run from its fields, without parsing any text. */
 export function readRun(run: RunDocument): Answered {
   const monitors = run.monitors.map(readMonitor)
   return {
-    level: levelOf(run.status, monitors),
+    level: levelOf(
+      run.status,
+      monitors,
+      monitors.flatMap(({ results }) => results),
+    ),
     message: sanitizeLine(run.message),
     monitors,
     unnamed: 0,
@@ -121,7 +132,7 @@ export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading =
     scope: monitor.scope,
     host: monitor.host === true,
     depth: monitor.depth,
-    level: levelOf(monitor.status, counting(results)),
+    level: levelOf(monitor.status, counting(results), results),
     duration: figure(monitor.durationMs),
     results,
     notRun: notRun.map((one) => ({

@@ -169,8 +169,8 @@ function suppressed(result: Result): Result {
 }
 
 /**
- * What one run shows of the load of the machine: a warning at most. A failure is what the schedule finds for the whole
- * time of `for`, and an incident says so.
+ * Limits a result of one run about the load of the machine to a warning. A failure is what the schedule finds for the
+ * whole time of `for`, and an incident says so.
  */
 const asLoad = (result: RunResult): RunResult =>
   hasFailed(result) ? { ...result, status: 'warning', fault: undefined } : result

@@ -105,7 +105,7 @@ export type Concern = {
   readonly isLoad?: boolean | undefined
 }
 
-/** What a receiver does besides what `only` says. */
+/** The manner of a receiver, besides the conditions of `only`. */
 type Manner = {
   /** It routes and repeats by itself: it gets every state, as Alertmanager does. */
   readonly routes?: boolean | undefined
