@@ -11,7 +11,8 @@ export type Lasting = {
  * @example
  * ```ts
  * const before = new Map([['cpu', 1], ['swap', 2]])
- * lastingSince(before, { at: 9, keys: ['cpu', 'load'], holds: () => false }) // Map { 'cpu' => 1, 'load' => 9 }
+ * const now = { at: 9, keys: ['cpu', 'load'], holds: () => false }
+ * Array.from(lastingSince(before, now)) // [['cpu', 1], ['load', 9]]
  * ```
  */
 export function lastingSince(
