@@ -5,7 +5,7 @@ import type { MonitorId } from './page-words.ts'
 
 /** How many failing or warning monitors a card lists; how many an open list has; how many the whole page lists. */
 const [mostBad, mostOpen, mostOfPage] = [20, 200, 400]
-/** A folded list of at most this many monitors is part of the page. */
+/** A folded list of at most this many monitors is part of the page, and a page of so many has all lists open. */
 const mostFolded = 30
 
 /** The folded monitors of a card with one level. Undefined: without a confirmed fault on other nodes. */
@@ -15,6 +15,8 @@ export type Fold = {
   readonly listed: readonly CardMonitor[]
   /** Why the first one is not checked. */
   readonly isOpen: boolean
+  /** Whether the reader can open and fold it for longer than a visit. */
+  readonly isKept: boolean
 }
 
 /** Which monitors of a card the page lists. */
@@ -39,6 +41,7 @@ export const nameOfCard = ({ type }: Pick<Card, 'type'>): string => type ?? 'hos
  */
 export function listingsOf(cards: readonly Card[], { opened = [] }: ListingOptions): ReadonlyMap<Card, CardList> {
   let left = mostOfPage
+  const isSmall = cards.reduce((sum, { monitors }) => sum + monitors.length, 0) <= mostFolded
   const take = (monitors: readonly CardMonitor[], most: number): readonly CardMonitor[] => {
     const taken = monitors.slice(0, Math.max(0, Math.min(most, left)))
     left -= taken.length
@@ -54,9 +57,9 @@ export function listingsOf(cards: readonly Card[], { opened = [] }: ListingOptio
       const folds = (['not checked', 'ok', undefined] as const).flatMap((level): Fold[] => {
         const monitors = byLevel(card, level)
         if (monitors.length === 0) return []
-        const isOpen = opened.includes(nameOfCard(card))
+        const isOpen = isSmall || opened.includes(nameOfCard(card))
         const most = isOpen ? mostOpen : monitors.length <= mostFolded ? mostFolded : 0
-        return [{ level, count: monitors.length, listed: take(monitors, most), isOpen }]
+        return [{ level, count: monitors.length, listed: take(monitors, most), isOpen, isKept: !isSmall }]
       })
       return [card, { bad: urgent, moreBad: byLevel(card, 'fail', 'warn').length - urgent.length, folds }]
     }),

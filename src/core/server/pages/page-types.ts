@@ -92,7 +92,7 @@ export const runForm = (type: ServerType): Markup => html`<form method="post" ac
 const foldWords = { ok: 'healthy', 'not checked': 'not checked' } as const
 const foldStates = { ok: 'healthy', 'not checked': 'not-checked' } as const
 
-function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, options: CardOptions): Markup {
+function foldMarkup(card: Card, { level, count: all, listed, isOpen, isKept }: Fold, options: CardOptions): Markup {
   const { type } = card
   const name = nameOfCard(card)
   const monitors = all === 1 && type === undefined ? '' : `${count(all, 'monitor')} `
@@ -106,7 +106,7 @@ function foldMarkup(card: Card, { level, count: all, listed, isOpen }: Fold, opt
     ? html`<a href="/#${name}">Fold this list</a>`
     : html`<a href="/?open=${name}#${name}">Keep this list open</a>`
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${what}</summary>
-<p class="muted">${keep}</p>
+${isKept ? html`<p class="muted">${keep}</p>` : undefined}
 ${rowsOf(listed, { ...options, type })}
 ${left > 0 ? html`<p class="muted">and ${left} more: <a href="${search}">find them</a></p>` : undefined}
 </details>`
