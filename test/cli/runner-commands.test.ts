@@ -163,7 +163,9 @@ describe('K6 no command of svc prints a command of a CI runner', () => {
       for (const { name, args, stdin } of here(folder)) {
         if (name === 'completion') continue
         const ran = await home.run([...args, ...more], { ...place, stdin: `${stdin}\n` })
-        const isExact = 'file' in place && lists.has(name.replace(/ --.*/, ''))
+        const command = name.replace(/ --.*/, '')
+        // svc health prints its table in a file, too.
+        const isExact = 'file' in place && lists.has(command) && command !== 'health'
         // In a file, records are exact.
         const inLog = 'file' in place ? ran.stderr : ran.stdout + ran.stderr
         expect({ args, inOutput: commandsIn(inLog) }).toEqual({ args, inOutput: [] })

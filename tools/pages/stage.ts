@@ -54,7 +54,7 @@ export async function openStage(): Promise<Stage> {
   return {
     home,
     work,
-    env: { HOME: home, PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin`, NO_COLOR: '1' },
+    env: { HOME: home, PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin`, NO_COLOR: '1', SVC_PAGER: 'cat' },
     shopUrl: `http://127.0.0.1:${(shop.address() as AddressInfo).port}`,
     closedPort: await freePort(),
     servePort,
