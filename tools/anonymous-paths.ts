@@ -44,6 +44,7 @@ const types = { key: 'types', bytes: 64 * kib } as const
 export const anonymousPaths: Readonly<Record<string, AnonymousPath>> = {
   '/': page,
   '/board': page,
+  '/badge/{Type}/{Monitor}.svg': { key: 'none', bytes: 128 },
   '/sign-in': form,
   '/drills/opened/{Token}': form,
   '/forms/silence': form,

@@ -76,7 +76,8 @@ describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, sto
     raw(store, `INSERT INTO "readings" ("series", "at", "points") VALUES ('${series}', ${Date.now()}, '${points}')`)
   const names = async () => {
     const rows = await raw(store, `SELECT "series" FROM "readings" WHERE "series" LIKE '%for' ORDER BY 1`)
-    return rows.map(({ series }) => String(series).split('\t')[0])
+    // The machine has a time of its own for its load.
+    return rows.map(({ series }) => String(series).split('\t')[0]).filter((name) => name !== '/host/')
   }
   /** A text about a time that began 40 minutes before this test, however long the test takes. */
   const sinceForty = /exceeded for 4\d(?:\.\d)? min/

@@ -79,7 +79,7 @@ const wordPattern = /^[A-Za-z_][\w-]{0,63}(?=\s|$)/
 /** A line that is one whole entry in braces. Where the syntax is right, no value in it goes on in the next line. */
 const entryPattern = /^\s*(?:- +)*\{.*\}\s*$/
 /** A value in braces, of which nothing is shown. */
-const hiddenPattern = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s"'{}[\],#][^{}[\],#]*?)(?=\s*[,}\]])/
+const hiddenPattern = /^(?:(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*[,}\]])|[^\s"'{}[\],#][^{}[\],#]*(?=[,}\]]))/
 
 /** The visible text of a line, and the column there of a column of the line. */
 type Visible = { readonly text: string; readonly columnOf: (column: number) => number }

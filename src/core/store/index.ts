@@ -3,6 +3,7 @@
 import { FileStoreOutage } from '../base/errors.ts'
 import { refuseGone, type UsedStores } from './open.ts'
 import { schemaCheck } from './own-schema.ts'
+import { refuseSilentShare } from './path.ts'
 import { migrations } from './schema.ts'
 import type { Claim } from './serve-lock.ts'
 
@@ -50,6 +51,8 @@ export const loadClaims = async () => {
   const [{ claimStore }, claims] = await Promise.all([import('./serve-lock.ts'), import('./upkeep/claims.ts')])
   /** Makes nothing in place of a store that is gone: its disk may be mounted there later. */
   const claim = async (store: string, used: UsedStores | undefined): Promise<Claim> => {
+    // Whatever looks at a silent share in this process would block it.
+    await refuseSilentShare(store)
     try {
       await refuseGone(store, used)
     } catch (error) {

@@ -99,8 +99,8 @@ function settingsOf(system: UnitSystem): UnitSettings | undefined {
     // It may choose another store.
     if (lines === undefined) return undefined
     for (const line of lines.split('\n')) {
-      const [, name, value] = /^\s*(\w+)=(.*?)\s*$/.exec(line) ?? []
-      if (name !== undefined && value !== undefined) environment = { ...environment, [name]: unquoted(value) }
+      const [, name, value] = /^\s*(\w+)=(.*)$/s.exec(line) ?? []
+      if (name !== undefined && value !== undefined) environment = { ...environment, [name]: unquoted(value.trimEnd()) }
     }
   }
   return { user, environment, store: store === undefined ? undefined : resolved(store) }

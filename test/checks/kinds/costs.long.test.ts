@@ -339,6 +339,7 @@ suiteWith(opensslMissing(), 'the cost of servers with TLS', () => {
           cases: {
             plain: { host, port, servername: 'svc.test', caFile },
             send: { host, port, servername: 'svc.test', caFile, send: 'PING', expect: 'PING' },
+            sendHex: { host, port, servername: 'svc.test', caFile, sendHex: '50494e47', expect: 'PING' },
           },
           counted: () => ({ requests: input().split('PING').length - 1 }),
         }),
