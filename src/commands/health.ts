@@ -229,9 +229,9 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
    */
   protected override async reportFailure(error: unknown): Promise<void> {
     const failure = await failureReport(this.argv, error, this.target)
-    const isQuiet = this.argv.includes('--quiet') || this.argv.includes('-q')
     // The document on standard output contains the failure, and the log shows it.
-    if (this.isJsonRequested() && !isQuiet && !this.io.stdout.used) await super.reportFailure(error, { json: false })
+    if (this.isJsonRequested() && !this.isQuiet && !this.io.stdout.used)
+      await super.reportFailure(error, { json: false })
     // Standard output contains one answer: after it, no other follows.
     const isFirst = !this.io.stdout.used
     if (!failure || !isFirst || !isPlugin(requestedReport(this.argv))) await super.reportFailure(error)

@@ -180,6 +180,10 @@ export abstract class SvcCommand {
     return flags.includes('--json') || this.format === 'json'
   }
 
+  protected get isQuiet(): boolean {
+    return this.argv.includes('--quiet') || this.argv.includes('-q')
+  }
+
   private get format(): string | undefined {
     return requestedOutput(this.argv)?.toLowerCase()
   }
@@ -195,7 +199,7 @@ export abstract class SvcCommand {
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
-    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.writeNote(text)
+    if (!this.isQuiet) this.writeNote(text)
   }
 
   /** Writes to stderr also with --quiet. On a terminal, the lines end at spaces. */
