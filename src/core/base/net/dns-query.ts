@@ -23,6 +23,8 @@ type Query = {
   readonly signal: AbortSignal
   /** Whether the server shall ask others. Default: true. */
   readonly recursion?: boolean
+  /** Whether it is sent without EDNS (RFC 6891). Default: false. */
+  readonly isPlain?: boolean
 }
 
 const classIn = 1
@@ -105,13 +107,16 @@ async function askByDatagram(query: Query): Promise<Buffer> {
 }
 
 /** A question as it is sent. */
-function messageOf({ name, type, recursion = true }: Query): { readonly id: number; readonly message: Buffer } {
+function messageOf({ name, type, recursion = true, isPlain = false }: Query): {
+  readonly id: number
+  readonly message: Buffer
+} {
   const id = Math.floor(Math.random() * 65_536)
   const question = Buffer.concat([encodeName(name), u16(typeNumbers[type], classIn)])
   const extended = Buffer.concat([Buffer.from([0]), u16(optType, maxDatagram, 0, dnssecOk, 0)])
   // One question, one additional record.
-  const header = u16(id, recursion ? recursionDesired : 0, 1, 0, 0, 1)
-  return { id, message: Buffer.concat([header, question, extended]) }
+  const header = u16(id, recursion ? recursionDesired : 0, 1, 0, 0, isPlain ? 0 : 1)
+  return { id, message: Buffer.concat([header, question, ...(isPlain ? [] : [extended])]) }
 }
 
 /** The answer to a question over TCP, at least its header. */

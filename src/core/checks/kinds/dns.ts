@@ -34,6 +34,9 @@ import { bytes } from '../recognition/index.ts'
 const recordTypes = ['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'TXT'] as const
 type RecordType = (typeof recordTypes)[number]
 
+/** The response codes by number (RFC 1035, 4.1.1). */
+const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'] as const
+
 /** A datagram may get lost: c-ares asks again after this many milliseconds, and doubles the wait each time. */
 const firstTryMs = 1_000
 
@@ -42,6 +45,12 @@ const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
   query: { type: 'text', observed: true, required: true, doc: 'Name to look up' },
   type: { type: 'choice', observed: true, values: recordTypes, default: 'A', doc: 'Record type' },
+  rcode: {
+    type: 'choice',
+    observed: true,
+    values: rcodes,
+    doc: 'Expected response code; without it, records are. NXDOMAIN, the name is gone, is met by an answer without any record too (NOERROR), and by nothing else',
+  },
 } as const satisfies SettingsSpec
 type Question = Values<typeof questionSettings>
 
@@ -60,6 +69,8 @@ type Answer = {
   readonly records: readonly string[]
   /** Without records: the name is an alias of this one, in a zone that the server leaves to others. */
   readonly elsewhere?: string
+  /** With `rcode`: the whole answer. */
+  readonly message?: DnsMessage
 }
 
 const check = checksOn<NameServers>()
@@ -73,10 +84,11 @@ async function lookUp(nameServers: NameServers, question: Question, context: Che
 
 async function queryRecords(
   { resolver, servers }: NameServers,
-  { query: name, type }: Question,
+  { query: name, type, rcode }: Question,
   { signal, now, step }: CheckContext,
 ): Promise<Answer> {
   step('answer', servers)
+  if (rcode !== undefined) return await queryRcode(resolver, { name, type, signal }, now)
   const cancel = (): void => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })
   const start = now()
@@ -100,6 +112,30 @@ async function queryRecords(
     signal.removeEventListener('abort', cancel)
   }
 }
+
+/** The answer of the first name server that gives one: c-ares keeps the response code to itself. Throws ProbeError. */
+async function queryRcode(resolver: Resolver, question: NameQuestion, now: () => number): Promise<Answer> {
+  const start = now()
+  let failure: ProbeError | undefined
+  for (const server of resolver.getServers()) {
+    const { host: ip, port } = placeOf(server)
+    try {
+      const extended = await queryMessage({ ip, port, ...question })
+      const isRefused = rcodes[extended.code] === 'FORMERR' || rcodes[extended.code] === 'NOTIMP'
+      // An old server refuses the extension, and not the question (RFC 6891, 7).
+      const message = isRefused ? await queryMessage({ ip, port, ...question, isPlain: true }) : extended
+      return { server, ms: now() - start, records: [], message }
+    } catch (error) {
+      question.signal.throwIfAborted()
+      const code = error instanceof ProbeError ? error.details[0] : (error as NodeJS.ErrnoException).code
+      if (code === undefined && error instanceof ProbeError) throw error
+      const afterMs = now() - start
+      failure = dnsFault(code ?? '', { ...question, servers: server, afterMs, aliases: noAliases, referral: undefined })
+    }
+  }
+  throw failure ?? new ProbeError('dns', 'this machine has no name server: set server')
+}
+const noAliases: Aliases = { names: [], loops: false }
 
 type NameQuestion = { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal }
 
@@ -144,7 +180,8 @@ const answer = check({
   results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
-  evaluate: ({ server, records, elsewhere }, { query, type }) => {
+  evaluate: ({ server, records, elsewhere, message }, { query, type, rcode }) => {
+    if (message && rcode) return evaluateRcode(message, { server, subject: `${sanitize(query, 128)} ${type}`, rcode })
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
@@ -154,6 +191,19 @@ const answer = check({
     return ok('answer', `${sanitize(query, 128)} ${what}`, about)
   },
 })
+
+type ExpectedRcode = { readonly server: string; readonly subject: string; readonly rcode: (typeof rcodes)[number] }
+
+/** A referral or an alias says nothing of whether the name exists elsewhere. */
+function evaluateRcode(message: DnsMessage, { server, subject, rcode }: ExpectedRcode): Result<'answer'> {
+  const received = rcodes[message.code] ?? `response code ${message.code}`
+  const referral = referralIn(message)
+  const isEmpty = message.code === 0 && message.answers.length === 0 && referral === undefined
+  const what = referral ? `refers to ${summaryOf(referral.servers)}` : count(message.answers.length, 'record')
+  const text = `${server} answers ${received}${message.code === 0 ? ` (${what})` : ''} for ${subject}`
+  if (received === rcode || (rcode === 'NXDOMAIN' && isEmpty)) return ok('answer', text, { address: server })
+  return fail('answer', 'dns', `${text}, expected ${rcode}`, { address: server })
+}
 
 /** An alias that the server leaves to others: continues the name. */
 const aliasText = (alias: string): string => `is an alias of ${sanitize(alias, 128)}, which is in another zone`
@@ -255,7 +305,8 @@ export const serials = check({
       doc: 'Name servers of the zone `query`, as ip, ip:port or [ip6]:port; by default those in its NS records',
     },
   },
-  applies: (_, { type, nameServers }) => nameServers !== undefined || type === 'SOA' || type === 'NS',
+  applies: (_, { type, nameServers, rcode }) =>
+    rcode === undefined && (nameServers !== undefined || type === 'SOA' || type === 'NS'),
   observe: async ({ resolver }, { query: zone, nameServers }, { signal }) => ({
     zone,
     serials: await Promise.all(
@@ -331,6 +382,7 @@ export const signatures = limitCheck({
   bound: 'atLeast',
   settings: { ...questionSettings, signed: { type: 'flag', default: false, doc: 'The answer must be signed' } },
   last: true,
+  applies: (_, { rcode }) => rcode === undefined,
   observe: async ({ resolver }, { query: name, type }, { signal, date }) => {
     const [place = ''] = resolver.getServers()
     const { host, port } = placeOf(place)
@@ -562,7 +614,11 @@ export default machineKind({
   },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
-  validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
+  validate: ({ expect, records, rcode, signed }) => {
+    if (rcode !== undefined && (expect ?? records ?? (signed || undefined)) !== undefined)
+      return 'rcode excludes expect, records and signed: without rcode, an answer has to have records'
+    return expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined
+  },
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
   checks: [answer, latency, expected, records, targets, serials, signatures],
