@@ -413,3 +413,69 @@ describe('dns messages', () => {
     expect(aliasElsewhere(message)).toBe('b.test')
   })
 })
+
+describe('the response code of an answer', () => {
+  /** A referral: name servers in the authority section of an answer without authority. */
+  const referral: Script = (question) => {
+    const reply = packet(question, { records: [nameRecord('NS', 'ns1.test')] })
+    // The record moves from the answer to the authority section.
+    reply.writeUInt16BE(0, 6)
+    reply.writeUInt16BE(1, 8)
+    return reply
+  }
+  type Expected = 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED'
+  test.each<readonly [string, Script, Expected, 'ok' | 'failed', RegExp]>([
+    ['no such name', () => ({ code: 3 }), 'NXDOMAIN', 'ok', /answers NXDOMAIN for app\.test A$/],
+    ['no record', () => ({}), 'NXDOMAIN', 'ok', /answers NOERROR \(0 records\) for app\.test A$/],
+    [
+      'a record',
+      () => ({ records: [a('10.0.0.5')] }),
+      'NXDOMAIN',
+      'failed',
+      /NOERROR \(1 record\) .* expected NXDOMAIN/,
+    ],
+    ['an alias', firstAliasOnly({ 'app.test': 'cdn.example' }), 'NXDOMAIN', 'failed', /NOERROR \(1 record\)/],
+    ['a referral', referral, 'NXDOMAIN', 'failed', /refers to ns1\.test/],
+    ['a server that fails', () => ({ code: 2 }), 'NXDOMAIN', 'failed', /answers SERVFAIL .* expected NXDOMAIN/],
+    ['a server that refuses', () => ({ code: 5 }), 'NXDOMAIN', 'failed', /answers REFUSED .* expected NXDOMAIN/],
+    ['a server that is to refuse', () => ({ code: 5 }), 'REFUSED', 'ok', /answers REFUSED/],
+    ['a name without a record', () => ({}), 'NOERROR', 'ok', /answers NOERROR/],
+    ['no such name', () => ({ code: 3 }), 'NOERROR', 'failed', /answers NXDOMAIN .* expected NOERROR/],
+    // The additional record is the extension.
+    [
+      'a server without EDNS',
+      (question) => ({ code: question.readUInt16BE(10) > 0 ? 1 : 3 }),
+      'NXDOMAIN',
+      'ok',
+      /NXDOMAIN/,
+    ],
+    [
+      'a long answer over TCP',
+      (_, __, over) => (over === 'udp' ? { truncated: true } : { code: 3 }),
+      'NXDOMAIN',
+      'ok',
+      /NXDOMAIN/,
+    ],
+  ])('H78 %s', async (_, script, rcode, status, message) => {
+    const { results } = await ask(script, { rcode })
+    expect(results.find(({ check }) => check === 'answer')).toMatchObject({
+      status,
+      message: expect.stringMatching(message),
+    })
+  })
+
+  test('H78 a server that refuses or is silent is no answer', async () => {
+    const server = `127.0.0.1:${await refusedPort()}`
+    const refused = checked(await runKind(dns, { query: 'app.test', server, rcode: 'NXDOMAIN' }), 'answer')
+    expect(refused).toMatchObject({ status: 'failed', fault: 'refused' })
+    const { results } = await ask(() => undefined, { rcode: 'NXDOMAIN' }, { timeoutMs: 400 })
+    expect(checked(results, 'answer')).toMatchObject({ status: 'failed', fault: 'timeout' })
+  })
+
+  test.each([{ expect: ['10.0.0.5'] }, { records: { limit: 1 } }, { signed: true }])(
+    'H78 it is refused beside %j',
+    (settings) => {
+      expect(dns.validate?.({ query: 'app.test', rcode: 'NXDOMAIN', ...settings } as never)).toContain('rcode excludes')
+    },
+  )
+})

@@ -54,7 +54,7 @@ async function evaluateClosed(
   { now, msLeft }: CheckContext,
 ): Promise<Result<'connect'>> {
   const since = now()
-  const limit = AbortSignal.timeout(Math.min(filteredMs, msLeft() / 2))
+  const limit = AbortSignal.timeout(Math.min(filteredMs, Math.floor(msLeft() / 2)))
   const isPatient = state === 'closed'
   try {
     const socket = await connectTcp(ip, port, isPatient ? signal : AbortSignal.any([signal, limit]))
