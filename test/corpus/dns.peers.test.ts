@@ -138,6 +138,40 @@ const bindRows: readonly Row<Zones>[] = [
     expected: fails('answer', 'dns', /alias of texts\.svc\.test.*no A record/),
     peers: ({ good }) => ask(good, 'empty.svc.test'),
   },
+  ...(
+    [
+      ['healthy: the name is gone', 'gone', { state: 'healthy' }],
+      ['healthy: the name has no address any more', 'texts', { state: 'healthy' }],
+      ['the name is still there', 'www', fails('answer', 'dns', /NOERROR \(1 record\) .*expected NXDOMAIN/)],
+      ['the name may be in a zone of others', 'www.sub', fails('answer', 'dns', /refers to ns\.sub\.svc\.test/)],
+    ] as const
+  ).map(
+    ([fault, name, expected]): Row<Zones> => ({
+      fault: `a name that is to be gone: ${fault}`,
+      monitor: lookUp(`${name}.svc.test`, { rcode: 'NXDOMAIN' }),
+      expected,
+      peers: ({ good }) => [
+        {
+          program: 'blackbox_exporter',
+          module: {
+            prober: 'dns',
+            dns: {
+              query_name: `${name}.svc.test`,
+              query_type: 'A',
+              preferred_ip_protocol: 'ip4',
+              valid_rcodes: ['NXDOMAIN'],
+            },
+          },
+          target: good.server,
+        },
+      ],
+    }),
+  ),
+  {
+    fault: 'a name that is to be gone, at a server that does not serve the zone',
+    monitor: ({ good }) => ({ kind: 'dns', query: 'www.example.org', server: good.server, rcode: 'NXDOMAIN' }),
+    expected: fails('answer', 'dns', /answers REFUSED .*expected NXDOMAIN/),
+  },
   {
     fault: 'the address was changed',
     monitor: lookUp('www.svc.test', { expect: ['192.0.2.7'] }),
