@@ -141,8 +141,8 @@ const rows: readonly Row<WebServer>[] = [
   },
   {
     fault: 'a header that must not be there',
-    monitor: plain('/', { header: { 'Content-Type': { not: 'present' } } }),
-    expected: fails('header', 'data', /the answer has the header Content-Type/),
+    monitor: plain('/', { header: { 'Content-Length': { not: 'present' } } }),
+    expected: fails('header', 'data', /the answer has the header Content-Length/),
   },
   {
     fault: 'a text that must not be there, and an answer that is empty',

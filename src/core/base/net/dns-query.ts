@@ -4,7 +4,8 @@ import { ProbeError } from '../probe-error.ts'
 import { connectTcp, hostPort } from './connect.ts'
 import { type DnsMessage, readMessage, typeNumbers } from './dns-message.ts'
 
-const rrsigType = 46
+/** The number of a signature among the types of records. */
+export const rrsigType = 46
 
 /** A signature over the records of one type (RFC 4034, 3). */
 export type Signature = {

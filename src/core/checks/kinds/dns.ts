@@ -11,6 +11,7 @@ import {
   queryMessage,
   querySignatures,
   refusalCode,
+  rrsigType,
 } from '../../base/net/dns-query.ts'
 import { quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
@@ -198,8 +199,9 @@ type ExpectedRcode = { readonly server: string; readonly subject: string; readon
 function evaluateRcode(message: DnsMessage, { server, subject, rcode }: ExpectedRcode): Result<'answer'> {
   const received = rcodes[message.code] ?? `response code ${message.code}`
   const referral = referralIn(message)
-  const isEmpty = message.code === 0 && message.answers.length === 0 && referral === undefined
-  const what = referral ? `refers to ${summaryOf(referral.servers)}` : count(message.answers.length, 'record')
+  const records = message.answers.filter(({ type }) => type !== rrsigType).length
+  const isEmpty = message.code === 0 && records === 0 && referral === undefined
+  const what = referral ? `refers to ${summaryOf(referral.servers)}` : count(records, 'record')
   const text = `${server} answers ${received}${message.code === 0 ? ` (${what})` : ''} for ${subject}`
   if (received === rcode || (rcode === 'NXDOMAIN' && isEmpty)) return ok('answer', text, { address: server })
   return fail('answer', 'dns', `${text}, expected ${rcode}`, { address: server })
