@@ -414,6 +414,77 @@ describe('dns messages', () => {
   })
 })
 
+describe('an answer that svc reads by itself', () => {
+  const caa = { type: 'CAA', data: Buffer.from('\0\x05issueca.test', 'latin1') } as const
+  const soa = {
+    type: 'SOA',
+    data: Buffer.concat([
+      label('ns1.test'),
+      label('admin.test'),
+      Buffer.from([7, 60, 30, 90, 5].flatMap((n) => [0, 0, 0, n])),
+    ]),
+  } as const
+  test.each([
+    a('10.0.0.5'),
+    aaaa(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+    nameRecord('CNAME', 'real.test'),
+    nameRecord('NS', 'ns1.test'),
+    nameRecord('PTR', 'host.test'),
+    mx(10, 'mail.test'),
+    srv(10, 5, 443, 'web.test'),
+    txt('v=spf1 ', '-all'),
+    caa,
+    soa,
+  ])('a $type record over TCP is read as c-ares reads it over UDP', async (record) => {
+    const asked: string[] = []
+    const script: Script = (_, __, over) => {
+      asked.push(over)
+      return { records: [record] }
+    }
+    const records = async (settings: Settings) =>
+      checked((await ask(script, { type: record.type, ...settings })).results, 'answer').details
+    const overUdp = await records({})
+    expect(asked).toContain('udp')
+    asked.length = 0
+    expect(await records({ transport: 'tcp' })).toEqual(overUdp)
+    expect(overUdp).toHaveLength(1)
+    // The targets of MX, SRV and NS are looked up as ever.
+    expect(asked[0]).toBe('tcp')
+  })
+
+  test('a record that ends early is an unreadable answer', async () => {
+    const { results } = await ask(() => ({ records: [{ type: 'AAAA', data: u16(0x2001, 0xdb8) }] }), {
+      type: 'AAAA',
+      transport: 'tcp',
+    })
+    await finds(results, ['answer failed (protocol)', 'unreadable answer'])
+  })
+
+  test('a server without TCP fails by TCP, and one without the name by the name', async () => {
+    await using there = await nameServer(() => ({ records: [a('10.0.0.5')] }))
+    there.refuseTcp()
+    const settings = { query: 'app.test', server: there.server, transport: 'tcp' } as const
+    await finds(runKind(dns, settings), 'answer failed (refused)')
+    await finds(
+      ask(() => ({ code: 3 }), { transport: 'tcp' }),
+      ['answer failed (dns)', 'NXDOMAIN'],
+    )
+    await finds(
+      ask(() => ({}), { transport: 'tcp' }),
+      ['answer failed (dns)', 'has no A record'],
+    )
+  })
+
+  test('the longest TTL of the records is compared with `ttl`', async () => {
+    const look = (limit: number) => ask(() => ({ records: [a('10.0.0.5'), a('10.0.0.6')] }), { ttl: { limit } })
+    await finds(look(60_000), 'ttl ok: app.test A may be cached for 1 min …', 'answer ok')
+    await finds(look(59_000), 'ttl failed (threshold)')
+    const { results } = await ask(() => ({ code: 3 }), { ttl: { limit: 60_000 } })
+    await finds(results, 'answer failed (dns)')
+    expect(results.find(({ check }) => check === 'ttl')?.status).not.toBe('ok')
+  })
+})
+
 describe('the response code of an answer', () => {
   /** A referral: name servers in the authority section of an answer without authority. */
   const referral: Script = (question) => {

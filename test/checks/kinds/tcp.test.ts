@@ -92,7 +92,9 @@ describe('a port that is to be closed', () => {
 
   test.each(states)('H76 %s fails with the cause where nothing is seen of the port', async (state) => {
     const gone = () => Promise.reject(Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' }))
-    expect(await look({ host: 'gone.test', port: 1, state }, { resolve: gone })).toEqual([['failed', 'dns', expect.stringContaining('gone.test')]])
+    expect(await look({ host: 'gone.test', port: 1, state }, { resolve: gone })).toEqual([
+      ['failed', 'dns', expect.stringContaining('gone.test')],
+    ])
     // TCP has no route to a broadcast address, and sends nothing.
     const [only] = await look({ host: '255.255.255.255', port: 1, state })
     expect(only).toEqual(['failed', 'refused', expect.stringMatching(/no route|unreachable/)])

@@ -26,6 +26,8 @@ type Query = {
   readonly recursion?: boolean
   /** Whether it is sent without EDNS (RFC 6891). Default: false. */
   readonly isPlain?: boolean
+  /** Whether it is sent over TCP only. Default: false. */
+  readonly overTcp?: boolean
 }
 
 const classIn = 1
@@ -52,9 +54,9 @@ export const queryCode = async (query: Query): Promise<number> => (await ask(que
  * socket's error.
  */
 export async function queryMessage(query: Query): Promise<DnsMessage> {
-  const datagram = await askByDatagram(query)
+  const first = await (query.overTcp ? ask(query) : askByDatagram(query))
   try {
-    return readMessage(isCut(datagram) ? await ask(query) : datagram)
+    return readMessage(isCut(first) && !query.overTcp ? await ask(query) : first)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new ProbeError('protocol', `${hostPort(query.ip, query.port)} sent an unreadable answer`)

@@ -3,7 +3,7 @@ import { isIP, SocketAddress } from 'node:net'
 import { count, showDuration } from '../../base/format.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
-import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
+import { aliasElsewhere, type DnsMessage, recordsOf, referralIn, serialOf } from '../../base/net/dns-message.ts'
 import {
   needsTcp,
   obstacleText,
@@ -52,6 +52,13 @@ const questionSettings = {
     values: rcodes,
     doc: 'Expected response code; without it, records are. NXDOMAIN, the name is gone, is met by an answer without any record too (NOERROR), and by nothing else',
   },
+  transport: {
+    type: 'choice',
+    observed: true,
+    values: ['tcp'],
+    doc: 'Query over TCP; by default UDP, and TCP for a long answer',
+  },
+  ttl: { type: 'threshold', unit: 'duration', doc: 'Maximum TTL of the records; a resolver counts it down' },
 } as const satisfies SettingsSpec
 type Question = Values<typeof questionSettings>
 
@@ -70,8 +77,8 @@ type Answer = {
   readonly records: readonly string[]
   /** Without records: the name is an alias of this one, in a zone that the server leaves to others. */
   readonly elsewhere?: string
-  /** With `rcode`: the whole answer. */
-  readonly message?: DnsMessage
+  /** With `rcode`, `transport` or `ttl`: the whole answer. */
+  readonly whole?: DnsMessage | undefined
 }
 
 const check = checksOn<NameServers>()
@@ -85,24 +92,24 @@ async function lookUp(nameServers: NameServers, question: Question, context: Che
 
 async function queryRecords(
   { resolver, servers }: NameServers,
-  { query: name, type, rcode }: Question,
+  { query: name, type, rcode, transport, ttl }: Question,
   { signal, now, step }: CheckContext,
 ): Promise<Answer> {
   step('answer', servers)
-  if (rcode !== undefined) return await queryRcode(resolver, { name, type, signal }, now)
   const cancel = (): void => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })
+  const question = { name, type, signal }
   const start = now()
   try {
-    const [records, failure] = await resolver.resolve(name, type).then(
-      (all) => [recordTexts(type, all), 'ENODATA'] as const,
-      (error: NodeJS.ErrnoException) => [[], error.code ?? ''] as const,
-    )
+    const isOurs = (rcode ?? transport ?? ttl) !== undefined
+    const { records, failure, whole } = isOurs
+      ? await queryWhole(resolver, question, transport)
+      : await queryResolver(resolver, question)
     const ms = now() - start
     signal.throwIfAborted()
-    if (records.length > 0) return { server: servers, ms, records }
-    const code = await readableCode(resolver, failure, { name, type, signal })
-    const message = code === 'ENODATA' ? await messageOf(resolver, { name, type, signal }) : undefined
+    if (records.length > 0 || (whole && rcode)) return { server: servers, ms, records, whole }
+    const code = whole ? failure : await readableCode(resolver, failure, question)
+    const message = code === 'ENODATA' ? (whole ?? (await messageOf(resolver, question))) : undefined
     const alias = message && aliasElsewhere(message)
     // A server without recursion may answer a loop like an alias of another zone: with the first alias alone.
     const aliases = await aliasesOf(resolver, name, code)
@@ -114,29 +121,40 @@ async function queryRecords(
   }
 }
 
-/** The answer of the first name server that gives one: c-ares keeps the response code to itself. Throws ProbeError. */
-async function queryRcode(resolver: Resolver, question: NameQuestion, now: () => number): Promise<Answer> {
-  const start = now()
-  let failure: ProbeError | undefined
-  for (const server of resolver.getServers()) {
-    const { host: ip, port } = placeOf(server)
+/** The records of a name, and without any the code of the failure. */
+type LookedUp = { readonly records: readonly string[]; readonly failure: string; readonly whole?: DnsMessage }
+
+const queryResolver = (resolver: Resolver, { name, type }: NameQuestion): Promise<LookedUp> =>
+  resolver.resolve(name, type).then(
+    (all) => ({ records: recordTexts(type, all), failure: 'ENODATA' }),
+    (error: NodeJS.ErrnoException) => ({ records: [], failure: error.code ?? '' }),
+  )
+
+/**
+ * The whole answer of the first name server that gives one: c-ares keeps response codes and TTLs to itself, and uses TCP
+ * for long answers only.
+ */
+async function queryWhole(resolver: Resolver, question: NameQuestion, transport?: 'tcp'): Promise<LookedUp> {
+  let failure = ''
+  for (const { host: ip, port } of resolver.getServers().map(placeOf)) {
+    const query = { ip, port, ...question, overTcp: transport === 'tcp' }
     try {
-      const extended = await queryMessage({ ip, port, ...question })
-      const isRefused = rcodes[extended.code] === 'FORMERR' || rcodes[extended.code] === 'NOTIMP'
+      const extended = await queryMessage(query)
       // An old server refuses the extension, and not the question (RFC 6891, 7).
-      const message = isRefused ? await queryMessage({ ip, port, ...question, isPlain: true }) : extended
-      return { server, ms: now() - start, records: [], message }
+      const isOld = [1, 4].includes(extended.code)
+      const whole = isOld ? await queryMessage({ ...query, isPlain: true }) : extended
+      const code = responseCodes[whole.code] ?? rcodes[whole.code] ?? 'EBADRESP'
+      const records = recordsOf(whole.answers, question.type).map((one) => canonical(question.type, whole.textIn(one)))
+      return { records, failure: whole.code === 0 ? 'ENODATA' : code, whole }
     } catch (error) {
       question.signal.throwIfAborted()
       const code = error instanceof ProbeError ? error.details[0] : (error as NodeJS.ErrnoException).code
-      if (code === undefined && error instanceof ProbeError) throw error
-      const afterMs = now() - start
-      failure = dnsFault(code ?? '', { ...question, servers: server, afterMs, aliases: noAliases, referral: undefined })
+      if (code === undefined && !(error instanceof RangeError)) throw error
+      failure = error instanceof RangeError ? 'EBADRESP' : (code ?? '')
     }
   }
-  throw failure ?? new ProbeError('dns', 'this machine has no name server: set server')
+  return { records: [], failure }
 }
-const noAliases: Aliases = { names: [], loops: false }
 
 type NameQuestion = { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal }
 
@@ -181,8 +199,8 @@ const answer = check({
   results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
-  evaluate: ({ server, records, elsewhere, message }, { query, type, rcode }) => {
-    if (message && rcode) return evaluateRcode(message, { server, subject: `${sanitize(query, 128)} ${type}`, rcode })
+  evaluate: ({ server, records, elsewhere, whole }, { query, type, rcode }) => {
+    if (whole && rcode) return evaluateRcode(whole, { server, subject: `${sanitize(query, 128)} ${type}`, rcode })
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
@@ -292,6 +310,22 @@ export const records = check({
     if (open) return open
     const what = `${sanitize(query, 128)} ${type} records:`
     return atLeast({ check: 'records', what, value, unit: 'count', threshold, address: server })
+  },
+})
+
+export const ttl = check({
+  depth: 'Standard',
+  results: { ttl: 'With `ttl`: no record may be cached for longer' },
+  settings: questionSettings,
+  when: ['ttl'],
+  emptyWhere: 'the answer has no record of the type',
+  observe: lookUp,
+  evaluate: ({ server, whole }, { query, type, ttl: threshold = {} }) => {
+    const seconds = whole ? recordsOf(whole.answers, type).map((record) => record.ttl) : []
+    if (seconds.length === 0) return []
+    const what = `${sanitize(query, 128)} ${type} may be cached for`
+    const value = Math.max(...seconds) * 1_000
+    return atMost({ check: 'ttl', what, value, unit: 'duration', threshold, address: server })
   },
 })
 
@@ -616,14 +650,14 @@ export default machineKind({
   },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
-  validate: ({ expect, records, rcode, signed }) => {
-    if (rcode !== undefined && (expect ?? records ?? (signed || undefined)) !== undefined)
-      return 'rcode excludes expect, records and signed: without rcode, an answer has to have records'
+  validate: ({ expect, records, rcode, signed, ttl }) => {
+    if (rcode !== undefined && (expect ?? records ?? ttl ?? (signed || undefined)) !== undefined)
+      return 'rcode excludes expect, records, ttl and signed: without rcode, an answer has to have records'
     return expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined
   },
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
-  checks: [answer, latency, expected, records, targets, serials, signatures],
+  checks: [answer, latency, expected, records, ttl, targets, serials, signatures],
 })
 
 /** Names a few records and counts the rest. */
