@@ -138,6 +138,21 @@ const bindRows: readonly Row<Zones>[] = [
     expected: fails('answer', 'dns', /alias of texts\.svc\.test.*no A record/),
     peers: ({ good }) => ask(good, 'empty.svc.test'),
   },
+  {
+    fault: 'healthy, asked over TCP',
+    monitor: lookUp('www.svc.test', { transport: 'tcp', expect: ['192.0.2.1'], exact: true, ttl: '60s' }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the address was changed, asked over TCP',
+    monitor: lookUp('www.svc.test', { transport: 'tcp', expect: ['192.0.2.7'] }),
+    expected: fails('expected', 'data', /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/),
+  },
+  {
+    fault: 'a record may be cached for too long',
+    monitor: lookUp('www.svc.test', { ttl: '30s' }),
+    expected: fails('ttl', 'threshold', /www\.svc\.test A may be cached for 1 min/),
+  },
   ...(
     [
       ['healthy: the name is gone', 'gone', { state: 'healthy' }],

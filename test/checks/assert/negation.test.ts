@@ -93,6 +93,13 @@ const answers: readonly Case[] = [
   ['the XML value', page(200, '<a b="1"/>'), { xml: { '/a/@b': { not: '1' } } }, 'xml', 'failed'],
   ['another version', page(200, '{"version":"1.3"}'), { version: { expected: { not: '/^1\\.2/' } } }, 'version', 'ok'],
   ['an empty body', page(200), { contains: { not: 'maintenance' } }, 'empty body', 'warning'],
+  [
+    'more elements of a list than are examined',
+    page(200, JSON.stringify(Array.from({ length: 2_001 }, () => 'a')), type),
+    { json: { '$[*]': { not: 'b' } } },
+    'json',
+    'not checked (missing)',
+  ],
   // What was not seen whole.
   [
     'a body that is cut',

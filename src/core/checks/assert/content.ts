@@ -51,12 +51,9 @@ export function together<const Name extends string>(
 /** Why an answer does not prove that something is absent from its body: words that follow the address. */
 const unseenIn = ({ unseen, more, body, headers }: Content): string | undefined => {
   if (unseen !== undefined) return unseen
-  if (more)
-    return `only the first ${showBytes(body.length)} of the answer were read, and \`not\` needs all: raise maxBody`
+  if (more) return `only the first ${showBytes(body.length)} of the answer were read, \`not\` needs all: raise maxBody`
   const coding = undecodedCoding(headers['content-encoding'])
-  return (
-    coding && `the content-encoding of the answer is "${coding}", which svc does not know, so \`not\` proves nothing`
-  )
+  return coding && `the answer has the content-encoding "${coding}", which svc does not know`
 }
 
 /**
@@ -65,11 +62,9 @@ const unseenIn = ({ unseen, more, body, headers }: Content): string | undefined 
  */
 export function evaluateEach<const Name extends string>(
   check: Name,
-  {
-    address,
-    unseen,
-    actual,
-  }: { readonly address: string; readonly unseen: string | undefined; readonly actual: string },
+  address: string,
+  actual: string,
+  unseen: string | undefined,
   each: readonly (readonly [Expectation, () => readonly string[]])[],
 ): Result<Name> {
   let open: string | undefined
@@ -99,7 +94,7 @@ export function evaluateText<const Name extends string>(
   const coding = undecodedCoding(headers['content-encoding'])
   const why = coding === undefined ? '' : `; its content-encoding is "${coding}", which svc does not know`
   const mismatch = (problem: string | undefined) => (problem === undefined ? [] : [`${part} ${problem}${why}`])
-  return evaluateEach(check, { address, unseen: unseenIn(content), actual: `${part} has the expected content` }, [
+  return evaluateEach(check, address, `${part} has the expected content`, unseenIn(content), [
     ...(contains === undefined ? [] : [[contains, () => mismatch(containsMismatch(text, contains, redact))] as const]),
     ...(matches === undefined ? [] : [[matches, () => mismatch(patternMismatch(text, matches))] as const]),
   ])
@@ -149,9 +144,7 @@ export function evaluateAssertions(
   // What was not read to its end, and only has to lack something, is not blamed for being unreadable.
   const isOpen = (expected: Expectations): boolean => unseen !== undefined && Object.values(expected).every(isNegation)
   const evaluate = (check: 'json' | 'xml', expected: Expectations): Result<'json' | 'xml'> =>
-    isOpen(expected)
-      ? notChecked(check, 'missing', `${address}: ${unseen}`, { address })
-      : evaluateValues(check, content, expected, { code, unseen })
+    isOpen(expected) ? together(check, address, [], '', unseen) : evaluateValues(check, content, expected, code)
   const unread = read && 'problem' in read ? `${address}: ${code('parse')}the answer ${read.problem}` : undefined
   // Reported once: an unreadable answer cannot be evaluated in any other way either.
   if (unread !== undefined && (parsed || (xml && !isOpen(xml)))) return [fail('xml', 'protocol', unread, { address })]
@@ -169,7 +162,7 @@ function evaluateValues(
   check: 'json' | 'xml',
   content: Content,
   expected: Expectations,
-  { code, unseen }: { readonly code: (key: string) => string; readonly unseen: string | undefined },
+  code: (key: string) => string,
 ): Result<'json' | 'xml'> {
   const { address } = content
   const read = check === 'json' ? jsonIn(content) : undefined
@@ -184,7 +177,7 @@ function evaluateValues(
     }
     return [expectation, evaluate] as const
   })
-  return evaluateEach(check, { address, unseen, actual: `${count(each.length, 'value')} as expected` }, each)
+  return evaluateEach(check, address, `${count(each.length, 'value')} as expected`, unseenIn(content), each)
 }
 
 /** Evaluates the /healthcheck of another server. Its body decides; its status code proves nothing. */

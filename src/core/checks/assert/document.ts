@@ -270,6 +270,8 @@ export function unmetValues(
       redact,
     )
     const [first] = mismatches
+    if (first === undefined && isNegation(expectation) && selection.length > maxItems)
+      throw new UnseenError(`has more than ${maxItems} ${sanitize(path, 80)}, so that \`not\` cannot be evaluated`)
     if (first === undefined) return []
     const many = selection.length > 1 ? ` (${mismatches.length} of ${selection.length})` : ''
     return [[path, `${sanitize(path, 80)} ${first}${many}`] as const]

@@ -185,6 +185,10 @@ export function patternMismatch(text: string, expected: Expectation): string | u
   return undefined
 }
 
+/** Why a text does not contain what is expected, a text or /pattern/: words that follow "the text". Throws UnseenError. */
+export const textMismatch = (text: string, expected: Expectation): string | undefined =>
+  isPattern(textIn(expected)) ? patternMismatch(text, expected) : containsMismatch(text, expected)
+
 /** Why a text lacks what it has to contain, or contains what it may not: words that follow "the text". */
 export const containsMismatch = (text: string, expected: Expectation, redact: Redact = noRedaction) =>
   text.includes(textIn(expected)) === isNegation(expected)

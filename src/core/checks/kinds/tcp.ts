@@ -79,10 +79,11 @@ async function evaluateClosed(
 /** Why the settings cannot be combined with `state`, or undefined. */
 function stateProblem({ state, addresses, ...others }: Readonly<Record<string, unknown>>): string | undefined {
   if (state === undefined) return undefined
-  if (addresses === 'any')
-    return 'state needs addresses: all, because one address that is closed says nothing of the others'
   const other = [...seesOnly.TCP.without, 'samples'].find((name) => others[name] !== undefined)
-  return other === undefined ? undefined : `state and ${other} exclude each other: a closed port answers nothing`
+  if (other !== undefined) return `state and ${other} exclude each other: a closed port answers nothing`
+  return addresses === 'any'
+    ? 'state needs addresses: all, as one closed address says nothing of the others'
+    : undefined
 }
 
 /** Compares the connection time with its threshold. */

@@ -4,14 +4,7 @@ import { sanitize } from '../../../base/net/text.ts'
 import type { Expectation, SettingsSpec } from '../../../base/settings/index.ts'
 import { admitted, type ExecConfig } from '../../../base/system/allowed-program.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../../base/system/run-program.ts'
-import {
-  containsMismatch,
-  isNegation,
-  isPattern,
-  patternMismatch,
-  patternProblem,
-  textIn,
-} from '../../assert/expectation.ts'
+import { isNegation, isPattern, patternProblem, textIn, textMismatch } from '../../assert/expectation.ts'
 import {
   checksOn,
   fail,
@@ -277,14 +270,10 @@ const isVerdict = (code: number | undefined): boolean => code !== undefined && c
 /** Evaluates the standard output of a program that succeeded: an error message contains anything, or lacks it. */
 function evaluateOutput({ code, stdout, more }: Ended, expect: Expectation): Result<'output'> {
   if (code !== 0 && code !== 1) return notChecked('output', 'status', 'the program did not succeed')
-  const mismatch = isPattern(textIn(expect)) ? patternMismatch(stdout, expect) : containsMismatch(stdout, expect)
+  const mismatch = textMismatch(stdout, expect)
   if (mismatch !== undefined) return fail('output', 'data', `the output ${mismatch}`)
-  if (more && isNegation(expect))
-    return notChecked(
-      'output',
-      'missing',
-      `only the first ${showBytes(keep)} of the output were read, and \`not\` needs all`,
-    )
+  const why = `only the first ${showBytes(keep)} of the output were read, and \`not\` needs all`
+  if (more && isNegation(expect)) return notChecked('output', 'missing', why)
   return ok('output', 'the output is as expected')
 }
 

@@ -360,7 +360,7 @@ function evaluateHeaders(
     }
     return [expectation, evaluate] as const
   })
-  return evaluateEach('header', { address, unseen, actual: `${count(each.length, 'header')} as expected` }, each)
+  return evaluateEach('header', address, `${count(each.length, 'header')} as expected`, unseen, each)
 }
 
 /**
