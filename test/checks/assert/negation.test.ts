@@ -31,7 +31,7 @@ const document = JSON.stringify({ status: 'fail', count: 3, errors: [], jobs: [{
 
 type Case = readonly [what: string, answer: string, settings: object, check: string, outcome: string]
 
-/** What an answer shows, whole and in part, and what a negation says of it. */
+/** Answers, whole and in part, and the outcome of a negation. */
 const answers: readonly Case[] = [
   ['a text that is not there', page(200, 'all is well'), { contains: { not: 'maintenance' } }, 'content', 'ok'],
   ['a text that is there', page(200, 'in maintenance'), { contains: { not: 'maintenance' } }, 'content', 'failed'],

@@ -21,7 +21,7 @@ type Reason = keyof typeof reasons
 const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>> = {
   configuration: { own: ['configured'] },
   deployment: { file: ['deployment', 'version'] },
-  dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'targets', 'serial', 'signatures'] },
+  dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'ttl', 'targets', 'serial', 'signatures'] },
   exec: { file: ['result', 'figure', 'output'] },
   'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog', 'zeros'] },
   ftp: { 'no account': ['banner', 'TLS', 'certificate', 'data connection'], 'sign-in': ['sign-in', 'PWD'] },

@@ -436,20 +436,20 @@ describe('an answer that svc reads by itself', () => {
     caa,
     soa,
   ])('a $type record over TCP is read as c-ares reads it over UDP', async (record) => {
-    const asked: string[] = []
+    const transports: string[] = []
     const script: Script = (_, __, over) => {
-      asked.push(over)
+      transports.push(over)
       return { records: [record] }
     }
     const records = async (settings: Settings) =>
       checked((await ask(script, { type: record.type, ...settings })).results, 'answer').details
     const overUdp = await records({})
-    expect(asked).toContain('udp')
-    asked.length = 0
+    expect(transports).toContain('udp')
+    transports.length = 0
     expect(await records({ transport: 'tcp' })).toEqual(overUdp)
     expect(overUdp).toHaveLength(1)
     // The targets of MX, SRV and NS are looked up as ever.
-    expect(asked[0]).toBe('tcp')
+    expect(transports[0]).toBe('tcp')
   })
 
   test('a record that ends early is an unreadable answer', async () => {

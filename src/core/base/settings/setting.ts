@@ -30,9 +30,9 @@ type Base = {
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
 /** The value is an expectation, which may be a negation. */
 type Negatable = { readonly negatable?: true }
-/** What a value may not be: a text, /pattern/ or comparison. */
+/** A text, /pattern/ or comparison that a value may not meet. */
 export type Negation = { readonly not: string }
-/** What a value has to be or, in a negation, may not be. */
+/** A text, /pattern/ or comparison that a value has to meet, or a negation. */
 export type Expectation = string | Negation
 export type Setting =
   | (Base & Mistake & Negatable & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })

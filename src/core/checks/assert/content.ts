@@ -68,18 +68,18 @@ export function evaluateEach<const Name extends string>(
   each: readonly (readonly [Expectation, () => readonly string[]])[],
 ): Result<Name> {
   let open: string | undefined
-  const mismatches = each.flatMap(([expectation, evaluate]) => {
+  const all = each.flatMap(([expectation, evaluate]) => {
     try {
-      const found = evaluate()
-      if (found.length === 0 && isNegation(expectation)) open ??= unseen
-      return found
+      const mismatches = evaluate()
+      if (mismatches.length === 0 && isNegation(expectation)) open ??= unseen
+      return mismatches
     } catch (error) {
       if (!(error instanceof UnseenError)) throw error
       open ??= `the answer ${error.message}`
       return []
     }
   })
-  return together(check, address, mismatches, actual, open)
+  return together(check, address, all, actual, open)
 }
 
 /** Evaluates the text of a body, and never shows it: it may contain anything. */

@@ -12,7 +12,7 @@ export const skipSetting = <const What extends string>(what: What) =>
     doc: `${what} to leave out: names, or /patterns/ of names`,
   }) as const satisfies SettingsSpec[string]
 
-/** What a check has found, without the entries that svc.yaml leaves out. A pattern that is given up leaves out nothing. */
+/** Leaves out the entries that svc.yaml names. A pattern that is given up leaves out nothing. */
 export function withoutSkipped<T>(
   all: readonly T[],
   nameOf: (one: T) => string,

@@ -92,9 +92,9 @@ export const running = check({
     ]
     const measurement = { value: pids.length, unit: 'count' } as const
     if (!isExpected) {
-      const found = first ?? stopped[0]
-      if (found === undefined) return ok('running', ['none running, as expected', ...dead].join('; '), { measurement })
-      return fail('running', 'data', `process ${found} runs, and \`running: false\` expects none`, { measurement })
+      const pid = first ?? stopped[0]
+      if (pid === undefined) return ok('running', ['none running, as expected', ...dead].join('; '), { measurement })
+      return fail('running', 'data', `process ${pid} runs, and \`running: false\` expects none`, { measurement })
     }
     if (first === undefined && (count?.min ?? 1) > 0) {
       return fail('running', 'data', ['not running', ...dead, ...details].join('; '), { measurement })
