@@ -100,6 +100,27 @@ const answers: readonly Case[] = [
     'json',
     'not checked (missing)',
   ],
+  [
+    'items that another value selects',
+    page(200, document, type),
+    { measure: [{ name: 'm', path: '$.jobs[*]', where: { state: { not: 'failed' } }, count: 0 }] },
+    'measure',
+    'failed',
+  ],
+  [
+    'items without a value',
+    page(200, document, type),
+    { measure: [{ name: 'm', path: '$.jobs[*]', where: { error: { not: 'present' } }, count: 0 }] },
+    'measure',
+    'failed',
+  ],
+  [
+    'the content type of a link',
+    page(200, '{"next":"/"}', type),
+    { links: [{ name: 'l', path: '$.next', type: { not: '/json/' } }] },
+    'links',
+    'failed',
+  ],
   // What was not seen whole.
   [
     'a body that is cut',

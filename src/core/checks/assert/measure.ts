@@ -11,7 +11,7 @@ import {
   relativeProblem,
   select,
 } from './document.ts'
-import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
+import { expectationProblem, isAbsence, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** A measure: a count, a number or a date in a JSON or XML answer. */
 export const measureFields = {
@@ -178,6 +178,7 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
 /** The items whose values meet the expectations. An item without the value does not. Throws UnjudgedError. */
 function fitting(items: readonly Item[], where: Readonly<Record<string, Expectation>> = {}): readonly Item[] {
   return Object.entries(where).reduce((left, [path, expectation]) => {
+    if (isAbsence(expectation)) return left.filter((item) => !item.within(path)?.length)
     const values = left.flatMap((item) => {
       const [value] = item.within(path) ?? []
       return value === undefined ? [] : [{ item, text: value.text }]
