@@ -482,6 +482,8 @@ describe('an answer that svc reads by itself', () => {
     const { results } = await ask(() => ({ code: 3 }), { ttl: { limit: 60_000 } })
     await finds(results, 'answer failed (dns)')
     expect(results.find(({ check }) => check === 'ttl')?.status).not.toBe('ok')
+    const alias = ask(firstAliasOnly({ 'app.test': 'cdn.example' }), { ttl: { limit: 60_000 } })
+    await finds(alias, 'ttl not checked (missing)')
   })
 })
 

@@ -317,15 +317,15 @@ export const ttl = check({
   depth: 'Standard',
   results: { ttl: 'With `ttl`: no record may be cached for longer' },
   settings: questionSettings,
-  when: ['ttl'],
-  emptyWhere: 'the answer has no record of the type',
+  applies: (_, settings) => settings.ttl !== undefined,
   observe: lookUp,
-  evaluate: ({ server, whole }, { query, type, ttl: threshold = {} }) => {
-    const seconds = whole ? recordsOf(whole.answers, type).map((record) => record.ttl) : []
-    if (seconds.length === 0) return []
+  evaluate: (looked, { query, type, ttl: threshold = {} }) => {
+    const { server: address, whole } = looked
+    const open = undecided('ttl', looked, query)
+    if (open) return open
+    const value = Math.max(...recordsOf(whole?.answers ?? [], type).map((record) => record.ttl)) * 1_000
     const what = `${sanitize(query, 128)} ${type} may be cached for`
-    const value = Math.max(...seconds) * 1_000
-    return atMost({ check: 'ttl', what, value, unit: 'duration', threshold, address: server })
+    return atMost({ check: 'ttl', what, value, unit: 'duration', threshold, address })
   },
 })
 
