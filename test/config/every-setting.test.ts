@@ -52,10 +52,16 @@ const texts: readonly Mistake[] = [
   [' ', 'is empty: give it a value'],
 ]
 
+const negations: readonly Mistake[] = [
+  [{ a: 1 }, 'must be text, or {not: text}'],
+  [{ not: 'a', or: 'b' }, 'must be text, or {not: text}'],
+  [{ not: ['a'] }, 'must be text, not a list', '.not'],
+]
+
 /** The wrong values of each type of setting. */
 const mistakes: { readonly [T in Setting['type']]: (setting: Extract<Setting, { type: T }>) => readonly Mistake[] } = {
-  text: ({ pattern, doc }) => [
-    ...texts,
+  text: ({ pattern, doc, negatable }) => [
+    ...(negatable ? [...negations, ...texts.slice(1)] : texts),
     ...(pattern?.test('\u0007') === false ? [['\u0007', `has the invalid value "\\u0007": ${doc}`] as const] : []),
   ],
   url: ({ orSecret, protocols }) => {
@@ -87,7 +93,8 @@ const mistakes: { readonly [T in Setting['type']]: (setting: Extract<Setting, { 
     [{ a: 'b' }, 'must be a list of texts, not a map'],
     [[[]], 'must be text, not a list', '[0]'],
   ],
-  map: () => [
+  map: ({ negatable }) => [
+    ...(negatable ? negations.map(([raw, message, part = '']) => [{ a: raw }, message, `.a${part}`] as const) : []),
     ['text', 'must be a map (`name: text`), not "text"'],
     [{ a: ['b'] }, 'must be text, not a list', '.a'],
     [{ Cookie: 'x' }, 'contains a credential: use a setting that accepts {env: NAME} or {file: /path}', '.Cookie'],

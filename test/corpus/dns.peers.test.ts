@@ -139,6 +139,55 @@ const bindRows: readonly Row<Zones>[] = [
     peers: ({ good }) => ask(good, 'empty.svc.test'),
   },
   {
+    fault: 'healthy, asked over TCP',
+    monitor: lookUp('www.svc.test', { transport: 'tcp', expect: ['192.0.2.1'], exact: true, ttl: '60s' }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the address was changed, asked over TCP',
+    monitor: lookUp('www.svc.test', { transport: 'tcp', expect: ['192.0.2.7'] }),
+    expected: fails('expected', 'data', /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/),
+  },
+  {
+    fault: 'a record may be cached for too long',
+    monitor: lookUp('www.svc.test', { ttl: '30s' }),
+    expected: fails('ttl', 'threshold', /www\.svc\.test A may be cached for 1 min/),
+  },
+  ...(
+    [
+      ['healthy: the name is gone', 'gone', { state: 'healthy' }],
+      ['healthy: the name has no address any more', 'texts', { state: 'healthy' }],
+      ['the name is still there', 'www', fails('answer', 'dns', /NOERROR \(1 record\) .*expected NXDOMAIN/)],
+      ['the name may be in a zone of others', 'www.sub', fails('answer', 'dns', /refers to ns\.sub\.svc\.test/)],
+    ] as const
+  ).map(
+    ([fault, name, expected]): Row<Zones> => ({
+      fault: `a name that is to be gone: ${fault}`,
+      monitor: lookUp(`${name}.svc.test`, { rcode: 'NXDOMAIN' }),
+      expected,
+      peers: ({ good }) => [
+        {
+          program: 'blackbox_exporter',
+          module: {
+            prober: 'dns',
+            dns: {
+              query_name: `${name}.svc.test`,
+              query_type: 'A',
+              preferred_ip_protocol: 'ip4',
+              valid_rcodes: ['NXDOMAIN'],
+            },
+          },
+          target: good.server,
+        },
+      ],
+    }),
+  ),
+  {
+    fault: 'a name that is to be gone, at a server that does not serve the zone',
+    monitor: ({ good }) => ({ kind: 'dns', query: 'www.example.org', server: good.server, rcode: 'NXDOMAIN' }),
+    expected: fails('answer', 'dns', /answers REFUSED .*expected NXDOMAIN/),
+  },
+  {
     fault: 'the address was changed',
     monitor: lookUp('www.svc.test', { expect: ['192.0.2.7'] }),
     expected: fails('expected', 'data', /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/),

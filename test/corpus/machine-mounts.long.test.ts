@@ -181,5 +181,14 @@ corpus<MountNamespace>({
       expected: notChecked('running', /mounted with hidepid=invisible/, { never: /not running/ }),
       before: 'unhealthy: not running',
     },
+    {
+      fault: 'the system hides the processes of other accounts, and one is not to run',
+      monitor: () => ({ kind: 'process', match: 'sleep infinity', running: false }),
+      plant: async (mounts) => {
+        await mounts.shell('mount -t proc -o hidepid=invisible proc /proc')
+        return async () => void (await mounts.shell('umount /proc'))
+      },
+      expected: notChecked('running', /mounted with hidepid=invisible/),
+    },
   ],
 })

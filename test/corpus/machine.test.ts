@@ -239,6 +239,17 @@ corpus<Program>({
       peers: askProcesses,
     },
     {
+      fault: 'healthy: a process that is not to run does not run',
+      monitor: ({ name }) => ({ kind: 'process', executable: name, running: false }),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'a process that is not to run runs',
+      monitor: ({ name }) => ({ kind: 'process', executable: name, running: false }),
+      plant: ({ program }) => sleeping(program, 1),
+      expected: fails('running', 'data', /process \d+ runs, and `running: false` expects none/),
+    },
+    {
       fault: 'the process is stopped (SIGSTOP)',
       monitor: processOf(),
       plant: ({ program }) => stoppedProcess(program),

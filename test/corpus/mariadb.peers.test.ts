@@ -145,6 +145,14 @@ const brokenTables: readonly Row<Pair>[] = (
 
 const rows: readonly Row<Pair>[] = [
   ...brokenTables,
+  ...brokenTables.slice(-1).map(
+    ({ plant }): Row<Pair> => ({
+      fault: 'healthy: svc.yaml leaves out the table without its file',
+      monitor: source({ skipTables: ['/^emp/'] }),
+      ...(plant && { plant }),
+      expected: { state: 'healthy' },
+    }),
+  ),
   {
     fault: 'a healthy source',
     monitor: source({

@@ -61,6 +61,15 @@ const rows: readonly Row<One>[] = [
     peers: ({ server }) => checkPostgres(server, 'replication_slots', '-w', '1GB', '-c', '10GB'),
   },
   {
+    fault: 'healthy: an abandoned replication slot that svc.yaml leaves out',
+    monitor: ask({ skipSlots: ['/^forgotten/'] }),
+    plant: async ({ server }) => {
+      await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
+      return async () => void (await server.query("SELECT pg_drop_replication_slot('forgotten')"))
+    },
+    expected: { state: 'healthy' },
+  },
+  {
     fault: 'a replication slot retains too much WAL',
     monitor: ask({ slots: { limit: '10KiB' } }),
     plant: async ({ server }) => {

@@ -509,6 +509,18 @@ const rows: readonly Row<Fixture>[] = [
     expected: warns('last vacuum', /public\.unvacuumed/),
   },
   {
+    fault: 'rows of a table are dead, beside those of a worse one that svc.yaml leaves out',
+    monitor: ({ primary }) => ask(primary, { skipTables: ['/^public\\.staging_/'], lastVacuum: { warn: '1ms' } }),
+    plant: async ({ primary }) => {
+      const plants = [deadRows(primary, 'staging_1', 20_000, 0.75), deadRows(primary, 'loaded', 40_000, 0.25)]
+      const cures = await Promise.all(plants.map(planted))
+      return async () => {
+        for (const cure of cures) await cure?.()
+      }
+    },
+    expected: warns('dead tuples', /public\.loaded: 25 %/, { never: /staging/ }),
+  },
+  {
     fault: 'a query of the operator finds too much',
     monitor: ({ primary }) =>
       ask(primary, { queries: [{ name: 'waiting jobs', sql: 'SELECT count(*) FROM jobs', atMost: 10 }] }),

@@ -97,6 +97,13 @@ const rows: readonly Row<RabbitmqCluster>[] = [
     ...fromStandard(warns('all queues', /"orders".*2 of 3 members online/)),
   },
   {
+    fault: 'healthy: svc.yaml leaves out the queue whose member does not run',
+    env,
+    monitor: monitor({ skipQueues: ['/^ord/'] }),
+    plant: async ({ stopMember, nodes: [, , third] }) => stopMember('orders', third),
+    ...everywhere,
+  },
+  {
     fault: 'a quorum queue has lost its majority while all nodes run',
     env,
     monitor: monitor(),

@@ -113,6 +113,18 @@ corpus<Services>({
       expected: fails('connect', 'refused', /127\.0\.0\.1:1 .*refused/),
       peers: () => askTcp(1),
     },
+    ...(['closed', 'closedOrFiltered'] as const).flatMap((state): Row<Services>[] => [
+      {
+        fault: `healthy: nothing listens on a port that is to be ${state}`,
+        monitor: () => tcp(1, { state }),
+        expected: { state: 'healthy' },
+      },
+      {
+        fault: `OpenSSH listens on a port that is to be ${state}`,
+        monitor: ({ ssh }) => tcp(ssh.port, { state }),
+        expected: fails('connect', 'data', /accepts connections, and `state: closed/),
+      },
+    ]),
     {
       fault: 'the server closes each connection at once',
       monitor: ({ closing }) => tcp(closing.port, redisPing),
@@ -198,6 +210,27 @@ const execRows: readonly Row<Programs>[] = [
     monitor: plugin('check_procs', '-c', '1:1', '-a', worker),
     plant: ({ program }) => sleeping(program, 1),
     expected: { state: 'healthy' },
+  },
+  {
+    fault: 'healthy: check_load prints what is expected',
+    monitor: () => ({
+      ...plugin('check_load', '-w', '1000,1000,1000', '-c', '2000,2000,2000')(),
+      expect: '/^(?:LOAD )?OK/',
+    }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'check_load prints what it must not print',
+    monitor: () => ({
+      ...plugin('check_load', '-w', '1000,1000,1000', '-c', '2000,2000,2000')(),
+      expect: { not: 'load average' },
+    }),
+    expected: fails('output', 'data', /the output contains "load average"/),
+  },
+  {
+    fault: 'check_disk fails, and prints nothing that it must not print',
+    monitor: () => ({ ...plugin('check_disk', '-w', '10%', '-c', '5%', '-p', '/missing')(), expect: { not: 'ERROR' } }),
+    expected: fails('result', 'any', /\/missing/, { never: /as expected/ }),
   },
   {
     fault: 'the process of check_procs does not run',

@@ -116,6 +116,50 @@ const rows: readonly Row<WebServer>[] = [
     peers: askPlain('/', '-s', 'Orders'),
   },
   {
+    fault: 'healthy: what must not be there is not there',
+    monitor: plain('/', {
+      contains: { not: 'Orders' },
+      matches: { not: '/fatal/i' },
+      header: { 'X-Debug': { not: 'present' } },
+    }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'a text that must not be there',
+    monitor: plain('/', { contains: { not: 'It works' } }),
+    expected: fails('content', 'data', /the answer contains "It works"/),
+    peers: ({ port }) => [
+      {
+        program: 'blackbox_exporter',
+        module: {
+          prober: 'http',
+          http: { preferred_ip_protocol: 'ip4', fail_if_body_matches_regexp: ['It works'] },
+        },
+        target: `http://127.0.0.1:${port}/`,
+      },
+    ],
+  },
+  {
+    fault: 'a header that must not be there',
+    monitor: plain('/', { header: { 'Content-Length': { not: 'present' } } }),
+    expected: fails('header', 'data', /the answer has the header Content-Length/),
+  },
+  {
+    fault: 'a text that must not be there, and an answer that is empty',
+    monitor: plain('/empty', { contains: { not: 'error' } }),
+    expected: warns('empty body', /200 with an empty body/),
+  },
+  {
+    fault: 'a text that must not be there, and an answer that is cut',
+    monitor: plain('/', { contains: { not: 'Orders' }, maxBody: '8B' }),
+    expected: notChecked('content', /only the first 8 B of the answer were read/),
+  },
+  {
+    fault: 'a text that must not be there, and a page that is gone',
+    monitor: plain('/gone', { contains: { not: 'Orders' } }),
+    expected: fails('status', 'data', / answered 404 /, { never: /Orders/ }),
+  },
+  {
     fault: 'plain HTTP at a TLS port',
     monitor: ({ tlsPort }) => ({ kind: 'http', url: `http://127.0.0.1:${tlsPort.good}/` }),
     expected: fails('status', 'protocol', /speaks TLS.*https:\/\//),

@@ -127,7 +127,9 @@ type PatternAt = { readonly path: Problem['path']; readonly pattern: string }
 /** The regular expressions among the settings of a monitor: texts written as `/…/flags`, and `matches` in any form. */
 function patternsIn(value: unknown, path: Problem['path']): readonly PatternAt[] {
   if (typeof value === 'string') {
-    return path.at(-1) === 'matches' || /^\/.*\/[imsu]*$/s.test(value) ? [{ path, pattern: value }] : []
+    return path.findLast((step) => step !== 'not') === 'matches' || /^\/.*\/[imsu]*$/s.test(value)
+      ? [{ path, pattern: value }]
+      : []
   }
   if (Array.isArray(value)) return value.flatMap((item, index) => patternsIn(item, [...path, index]))
   return isMap(value) ? Object.entries(value).flatMap(([key, item]) => patternsIn(item, [...path, key])) : []

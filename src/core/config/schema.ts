@@ -343,9 +343,14 @@ const someText: Json = { type: 'string', pattern: '[^ \\t]' }
 /** In lists and maps, a whole number counts as text. */
 const wholeNumber: Json = { type: 'integer', minimum: 0 }
 
+const orNegation = (text: Json): Json => ({
+  anyOf: [text, { type: 'object', additionalProperties: false, required: ['not'], properties: { not: text } }],
+})
+
 function shapeOf(setting: Setting): Json {
   switch (setting.type) {
     case 'text':
+      if (setting.negatable) return orNegation(someText)
       return setting.pattern ? { type: 'string', pattern: setting.pattern.source } : someText
     case 'url': {
       const url = { type: 'string', pattern: `^(${setting.protocols.map((p) => p.split(':', 1)[0]).join('|')}):` }
@@ -374,8 +379,10 @@ function shapeOf(setting: Setting): Json {
       const items = { anyOf: setting.allowsEmpty ? [{ type: 'string' }, wholeNumber] : one }
       return { anyOf: [...one, { type: 'array', items }] }
     }
-    case 'map':
-      return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
+    case 'map': {
+      const text = { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] }
+      return { type: 'object', additionalProperties: setting.negatable ? orNegation(text) : text }
+    }
     case 'threshold':
       return thresholdShape(setting.unit)
     case 'every':

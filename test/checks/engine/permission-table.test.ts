@@ -21,8 +21,8 @@ type Reason = keyof typeof reasons
 const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>> = {
   configuration: { own: ['configured'] },
   deployment: { file: ['deployment', 'version'] },
-  dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'targets', 'serial', 'signatures'] },
-  exec: { file: ['result', 'figure'] },
+  dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'ttl', 'targets', 'serial', 'signatures'] },
+  exec: { file: ['result', 'figure', 'output'] },
   'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog', 'zeros'] },
   ftp: { 'no account': ['banner', 'TLS', 'certificate', 'data connection'], 'sign-in': ['sign-in', 'PWD'] },
   grpc: { 'no account': ['connect', 'certificate'], request: ['health', 'latency'] },
@@ -169,7 +169,11 @@ test('H10 a check with a privilege is demanded by its own settings, save those t
   expect([...narrowing]).toEqual([
     'host skipDisks',
     'mysql replicationFilters',
+    'mysql skipTables',
+    'postgres skipSlots',
+    'postgres skipTables',
     'process allowReplaced',
+    'rabbitmq skipQueues',
     'sqlserver ignore',
   ])
 })

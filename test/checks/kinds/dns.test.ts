@@ -413,3 +413,142 @@ describe('dns messages', () => {
     expect(aliasElsewhere(message)).toBe('b.test')
   })
 })
+
+describe('an answer that svc reads by itself', () => {
+  const caa = { type: 'CAA', data: Buffer.from('\0\x05issueca.test', 'latin1') } as const
+  const soa = {
+    type: 'SOA',
+    data: Buffer.concat([
+      label('ns1.test'),
+      label('admin.test'),
+      Buffer.from([7, 60, 30, 90, 5].flatMap((n) => [0, 0, 0, n])),
+    ]),
+  } as const
+  test.each([
+    a('10.0.0.5'),
+    aaaa(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+    nameRecord('CNAME', 'real.test'),
+    nameRecord('NS', 'ns1.test'),
+    nameRecord('PTR', 'host.test'),
+    mx(10, 'mail.test'),
+    srv(10, 5, 443, 'web.test'),
+    txt('v=spf1 ', '-all'),
+    caa,
+    soa,
+  ])('a $type record over TCP is read as c-ares reads it over UDP', async (record) => {
+    const transports: string[] = []
+    const script: Script = (_, __, over) => {
+      transports.push(over)
+      return { records: [record] }
+    }
+    const records = async (settings: Settings) =>
+      checked((await ask(script, { type: record.type, ...settings })).results, 'answer').details
+    const overUdp = await records({})
+    expect(transports).toContain('udp')
+    transports.length = 0
+    expect(await records({ transport: 'tcp' })).toEqual(overUdp)
+    expect(overUdp).toHaveLength(1)
+    // The targets of MX, SRV and NS are looked up as ever.
+    expect(transports[0]).toBe('tcp')
+  })
+
+  test('a record that ends early is an unreadable answer', async () => {
+    const { results } = await ask(() => ({ records: [{ type: 'AAAA', data: u16(0x2001, 0xdb8) }] }), {
+      type: 'AAAA',
+      transport: 'tcp',
+    })
+    await finds(results, ['answer failed (protocol)', 'unreadable answer'])
+  })
+
+  test('a server without TCP fails by TCP, and one without the name by the name', async () => {
+    await using there = await nameServer(() => ({ records: [a('10.0.0.5')] }))
+    there.refuseTcp()
+    const settings = { query: 'app.test', server: there.server, transport: 'tcp' } as const
+    await finds(runKind(dns, settings), 'answer failed (refused)')
+    await finds(
+      ask(() => ({ code: 3 }), { transport: 'tcp' }),
+      ['answer failed (dns)', 'NXDOMAIN'],
+    )
+    await finds(
+      ask(() => ({}), { transport: 'tcp' }),
+      ['answer failed (dns)', 'has no A record'],
+    )
+  })
+
+  test('the longest TTL of the records is compared with `ttl`', async () => {
+    const look = (limit: number) => ask(() => ({ records: [a('10.0.0.5'), a('10.0.0.6')] }), { ttl: { limit } })
+    await finds(look(60_000), 'ttl ok: app.test A may be cached for 1 min …', 'answer ok')
+    await finds(look(59_000), 'ttl failed (threshold)')
+    const { results } = await ask(() => ({ code: 3 }), { ttl: { limit: 60_000 } })
+    await finds(results, 'answer failed (dns)')
+    expect(results.find(({ check }) => check === 'ttl')?.status).not.toBe('ok')
+    const alias = ask(firstAliasOnly({ 'app.test': 'cdn.example' }), { ttl: { limit: 60_000 } })
+    await finds(alias, 'ttl not checked (missing)')
+  })
+})
+
+describe('the response code of an answer', () => {
+  /** A referral: name servers in the authority section of an answer without authority. */
+  const referral: Script = (question) => {
+    const reply = packet(question, { records: [nameRecord('NS', 'ns1.test')] })
+    // The record moves from the answer to the authority section.
+    reply.writeUInt16BE(0, 6)
+    reply.writeUInt16BE(1, 8)
+    return reply
+  }
+  type Expected = 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED'
+  test.each<readonly [string, Script, Expected, 'ok' | 'failed', RegExp]>([
+    ['no such name', () => ({ code: 3 }), 'NXDOMAIN', 'ok', /answers NXDOMAIN for app\.test A$/],
+    ['no record', () => ({}), 'NXDOMAIN', 'ok', /answers NOERROR \(0 records\) for app\.test A$/],
+    [
+      'a record',
+      () => ({ records: [a('10.0.0.5')] }),
+      'NXDOMAIN',
+      'failed',
+      /NOERROR \(1 record\) .* expected NXDOMAIN/,
+    ],
+    ['an alias', firstAliasOnly({ 'app.test': 'cdn.example' }), 'NXDOMAIN', 'failed', /NOERROR \(1 record\)/],
+    ['a referral', referral, 'NXDOMAIN', 'failed', /refers to ns1\.test/],
+    ['a server that fails', () => ({ code: 2 }), 'NXDOMAIN', 'failed', /answers SERVFAIL .* expected NXDOMAIN/],
+    ['a server that refuses', () => ({ code: 5 }), 'NXDOMAIN', 'failed', /answers REFUSED .* expected NXDOMAIN/],
+    ['a server that is to refuse', () => ({ code: 5 }), 'REFUSED', 'ok', /answers REFUSED/],
+    ['a name without a record', () => ({}), 'NOERROR', 'ok', /answers NOERROR/],
+    ['no such name', () => ({ code: 3 }), 'NOERROR', 'failed', /answers NXDOMAIN .* expected NOERROR/],
+    // The additional record is the extension.
+    [
+      'a server without EDNS',
+      (question) => ({ code: question.readUInt16BE(10) > 0 ? 1 : 3 }),
+      'NXDOMAIN',
+      'ok',
+      /NXDOMAIN/,
+    ],
+    [
+      'a long answer over TCP',
+      (_, __, over) => (over === 'udp' ? { truncated: true } : { code: 3 }),
+      'NXDOMAIN',
+      'ok',
+      /NXDOMAIN/,
+    ],
+  ])('H78 %s', async (_, script, rcode, status, message) => {
+    const { results } = await ask(script, { rcode })
+    expect(results.find(({ check }) => check === 'answer')).toMatchObject({
+      status,
+      message: expect.stringMatching(message),
+    })
+  })
+
+  test('H78 a server that refuses or is silent is no answer', async () => {
+    const server = `127.0.0.1:${await refusedPort()}`
+    const refused = checked(await runKind(dns, { query: 'app.test', server, rcode: 'NXDOMAIN' }), 'answer')
+    expect(refused).toMatchObject({ status: 'failed', fault: 'refused' })
+    const { results } = await ask(() => undefined, { rcode: 'NXDOMAIN' }, { timeoutMs: 400 })
+    expect(checked(results, 'answer')).toMatchObject({ status: 'failed', fault: 'timeout' })
+  })
+
+  test.each([{ expect: ['10.0.0.5'] }, { records: { limit: 1 } }, { signed: true }])(
+    'H78 it is refused beside %j',
+    (settings) => {
+      expect(dns.validate?.({ query: 'app.test', rcode: 'NXDOMAIN', ...settings } as never)).toContain('rcode excludes')
+    },
+  )
+})

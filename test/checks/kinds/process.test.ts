@@ -331,3 +331,30 @@ describe('the process lists of the kernel and of other systems', () => {
     expect(await startedAt(2 ** 22 + 1, Date.now())).toBeUndefined()
   })
 })
+
+describe('a process that is not to run', () => {
+  const look = async (settings: object) => {
+    const results = await runKind(processKind, { executable: name, running: false, ...settings }, 'Standard')
+    return results.map(({ check, status, message }) => `${check} ${status}: ${message}`)
+  }
+
+  test('H77 none runs', async () => {
+    expect(await look({})).toEqual(['running ok: none running, as expected'])
+    expect(await look({ executable: undefined, match: `no such ${name}` })).toEqual([
+      'running ok: none running, as expected',
+    ])
+  })
+
+  test('H77 one runs, or is stopped', async () => {
+    const pid = await sleeper()
+    expect((await look({}))[0]).toBe(`running failed: process ${pid} runs, and \`running: false\` expects none`)
+    process.kill(pid, 'SIGSTOP')
+    await until(async () => (await readFile(`/proc/${pid}/stat`, 'utf8')).includes(') T '))
+    expect((await look({}))[0]).toBe(`running failed: process ${pid} runs, and \`running: false\` expects none`)
+  })
+
+  test.each([{ pidFile: '/run/x.pid' }, { count: { min: 1 } }])('H77 it is refused beside %j', (settings) => {
+    const problem = processKind.validate?.({ executable: name, running: false, ...settings } as never)
+    expect(problem).toContain('running: false needs executable or match')
+  })
+})

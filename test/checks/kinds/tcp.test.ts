@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import tcp, { evaluateConnect } from '../../../src/core/checks/kinds/tcp.ts'
 import { checked, runKind, withDefaults } from '../../support/engine/run-kind.ts'
 import {
@@ -19,6 +22,93 @@ import { farMs } from '../../support/suite/until.ts'
 
 const host = '127.0.0.1'
 const defaults = withDefaults(tcp.settings, { host, port: 1 })
+
+/** A listener that is frozen, and whose queue of connections is full: the kernel drops every further one. */
+async function fullListener() {
+  const script =
+    "require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })"
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = (await once(child.stdout, 'data')) as [Buffer]
+  const port = Number(line.toString())
+  child.kill('SIGSTOP')
+  const waiting = Array.from({ length: 8 }, () => connect(port, host).on('error', () => {}))
+  await Promise.race(waiting.slice(0, 2).map((socket) => once(socket, 'connect')))
+  onTestFinished(() => {
+    for (const socket of waiting) socket.destroy()
+    child.kill('SIGKILL')
+  })
+  return port
+}
+
+describe('a port that is to be closed', () => {
+  const states = ['closed', 'closedOrFiltered'] as const
+  const look = async (settings: object, options: object = {}) => {
+    const results = await runKind(tcp, { host, ...settings }, 'Basic', options)
+    return results.map(({ status, fault, message }) => [status, fault, message] as const)
+  }
+
+  test.each(states)('H76 %s holds where the address refuses', async (state) => {
+    const port = await refusedPort()
+    const [only, ...others] = await look({ port, state })
+    expect(others).toEqual([])
+    expect(only).toEqual(['ok', undefined, expect.stringMatching(/^127\.0\.0\.1:\d+ refuses connections/)])
+  })
+
+  test.each(states)('H76 %s fails where a port accepts connections, and nothing is sent', async (state) => {
+    await using there = await peer(speaks('hello'))
+    const [only, ...others] = await look({ port: there.port, state })
+    expect(others).toEqual([])
+    expect(only).toEqual(['failed', 'data', expect.stringContaining(`accepts connections, and \`state: ${state}\``)])
+    expect(there.input()).toBe('')
+  })
+
+  test.each(states)(
+    'H76 %s fails where one of the addresses of a name accepts connections, in every mode',
+    async (state) => {
+      await using there = await peer(blackHole)
+      const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1'])
+      for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
+        const results = await runKind(tcp, { host: 'two.test', port: there.port, state }, mode, { resolve })
+        expect(results.map(({ status, address }) => `${status} ${address}`).sort()).toEqual([
+          `failed 127.0.0.1:${there.port}`,
+          `ok 127.0.0.2:${there.port}`,
+        ])
+      }
+    },
+  )
+
+  test.skipIf(process.platform !== 'linux')(
+    'H76 a port that does not answer is not closed, but closed or filtered',
+    async () => {
+      const port = await fullListener()
+      expect(await look({ port, state: 'closed' }, { timeoutMs: 700 })).toEqual([
+        ['failed', 'timeout', expect.any(String)],
+      ])
+      expect(await look({ port, state: 'closedOrFiltered' }, { timeoutMs: 700 })).toEqual([
+        ['ok', undefined, expect.stringContaining('does not answer within')],
+      ])
+    },
+  )
+
+  test.each(states)('H76 %s fails with the cause where nothing is seen of the port', async (state) => {
+    const gone = () => Promise.reject(Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' }))
+    expect(await look({ host: 'gone.test', port: 1, state }, { resolve: gone })).toEqual([
+      ['failed', 'dns', expect.stringContaining('gone.test')],
+    ])
+    // TCP has no route to a broadcast address, and sends nothing.
+    const [only] = await look({ host: '255.255.255.255', port: 1, state })
+    expect(only).toEqual(['failed', 'refused', expect.stringMatching(/no route|unreachable/)])
+  })
+
+  test.each([
+    [{ send: 'PING' }, 'state and send exclude each other'],
+    [{ expect: 'PONG' }, 'state and expect exclude each other'],
+    [{ samples: 3 }, 'state and samples exclude each other'],
+    [{ addresses: 'any' }, 'state needs addresses: all'],
+  ] as const)('H76 it is refused beside %j', (settings, message) => {
+    expect(tcp.validate?.({ ...defaults, state: 'closed', ...settings })).toContain(message)
+  })
+})
 
 describe('tcp connect', () => {
   test('a listening port is ok and receives nothing', async () => {

@@ -17,8 +17,11 @@ type Section = readonly DnsRecord[]
 export type DnsRecord = {
   readonly name: string
   readonly type: number
-  /** Where its data begins in the message. */
+  /** Seconds for which it may be cached. */
+  readonly ttl: number
+  /** Where its data begins and ends in the message. */
   readonly at: number
+  readonly end: number
 }
 
 /** An answer, as far as svc reads it by itself. */
@@ -35,6 +38,8 @@ export type DnsMessage = {
   readonly nameIn: (record: DnsRecord) => string
   /** The serial in the data of an SOA record. */
   readonly serialIn: (record: DnsRecord) => number
+  /** The data of a record as in a zone file: `10 mail.example.com`. */
+  readonly textIn: (record: DnsRecord) => string
 }
 
 const headerBytes = 12
@@ -52,7 +57,7 @@ export function readMessage(message: Buffer): DnsMessage {
       const data = end + 10
       const next = data + message.readUInt16BE(end + 8)
       if (next > message.length) throw new RangeError('record')
-      records.push({ name, type: message.readUInt16BE(end), at: data })
+      records.push({ name, type: message.readUInt16BE(end), ttl: message.readUInt32BE(end + 4), at: data, end: next })
       at = next
     }
     return records
@@ -65,7 +70,36 @@ export function readMessage(message: Buffer): DnsMessage {
     authority: section(message.readUInt16BE(8)),
     nameIn: (record) => nameAt(message, record.at).name,
     serialIn: (record) => message.readUInt32BE(nameAt(message, nameAt(message, record.at).end).end),
+    textIn: (record) => dataText(message, record),
   }
+}
+
+/** The data of a record as text. Throws RangeError for data that end early. */
+function dataText(message: Buffer, { type, at, end }: DnsRecord): string {
+  const numbers = (count: number) => Array.from({ length: count }, (_, index) => message.readUInt16BE(at + 2 * index))
+  const behind = (count: number): string => [...numbers(count), nameAt(message, at + 2 * count).name].join(' ')
+  if (type === typeNumbers.A) return message.subarray(at, end).join('.')
+  if (type === typeNumbers.AAAA)
+    return numbers(8)
+      .map((group) => group.toString(16))
+      .join(':')
+  if (type === typeNumbers.MX) return behind(1)
+  if (type === typeNumbers.SRV) return behind(3)
+  if (type === typeNumbers.CAA) {
+    const value = at + 2 + message.readUInt8(at + 1)
+    return `${message.readUInt8(at)} ${message.toString('latin1', at + 2, value)} ${message.toString('latin1', value, end)}`
+  }
+  if (type === typeNumbers.TXT) {
+    let text = ''
+    for (let from = at; from < end; from += message.readUInt8(from) + 1)
+      text += message.toString('utf8', from + 1, from + 1 + message.readUInt8(from))
+    return text
+  }
+  const first = nameAt(message, at)
+  if (type !== typeNumbers.SOA) return first.name
+  const second = nameAt(message, first.end)
+  const times = [0, 4, 8, 12, 16].map((offset) => message.readUInt32BE(second.end + offset))
+  return [first.name, second.name, ...times].join(' ')
 }
 
 /** A name, and the offset after it. A name may end with a pointer to an earlier one (RFC 1035, 4.1.4). */
@@ -92,7 +126,8 @@ function nameAt(message: Buffer, from: number): { readonly name: string; readonl
   }
 }
 
-const recordsOf = (section: Section, type: keyof typeof typeNumbers): Section =>
+/** The records of a type. */
+export const recordsOf = (section: Section, type: keyof typeof typeNumbers): Section =>
   section.filter((record) => record.type === typeNumbers[type])
 
 /** The types that an answer without records of the requested type contains: CNAME, DNAME, and signatures of both. */

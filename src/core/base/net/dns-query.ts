@@ -4,7 +4,8 @@ import { ProbeError } from '../probe-error.ts'
 import { connectTcp, hostPort } from './connect.ts'
 import { type DnsMessage, readMessage, typeNumbers } from './dns-message.ts'
 
-const rrsigType = 46
+/** The number of a signature among the types of records. */
+export const rrsigType = 46
 
 /** A signature over the records of one type (RFC 4034, 3). */
 export type Signature = {
@@ -23,6 +24,10 @@ type Query = {
   readonly signal: AbortSignal
   /** Whether the server shall ask others. Default: true. */
   readonly recursion?: boolean
+  /** Whether it is sent without EDNS (RFC 6891). Default: false. */
+  readonly isPlain?: boolean
+  /** Whether it is sent over TCP only. Default: false. */
+  readonly overTcp?: boolean
 }
 
 const classIn = 1
@@ -49,9 +54,9 @@ export const queryCode = async (query: Query): Promise<number> => (await ask(que
  * socket's error.
  */
 export async function queryMessage(query: Query): Promise<DnsMessage> {
-  const datagram = await askByDatagram(query)
+  const first = await (query.overTcp ? ask(query) : askByDatagram(query))
   try {
-    return readMessage(isCut(datagram) ? await ask(query) : datagram)
+    return readMessage(isCut(first) && !query.overTcp ? await ask(query) : first)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new ProbeError('protocol', `${hostPort(query.ip, query.port)} sent an unreadable answer`)
@@ -105,13 +110,16 @@ async function askByDatagram(query: Query): Promise<Buffer> {
 }
 
 /** A question as it is sent. */
-function messageOf({ name, type, recursion = true }: Query): { readonly id: number; readonly message: Buffer } {
+function messageOf({ name, type, recursion = true, isPlain = false }: Query): {
+  readonly id: number
+  readonly message: Buffer
+} {
   const id = Math.floor(Math.random() * 65_536)
   const question = Buffer.concat([encodeName(name), u16(typeNumbers[type], classIn)])
   const extended = Buffer.concat([Buffer.from([0]), u16(optType, maxDatagram, 0, dnssecOk, 0)])
   // One question, one additional record.
-  const header = u16(id, recursion ? recursionDesired : 0, 1, 0, 0, 1)
-  return { id, message: Buffer.concat([header, question, extended]) }
+  const header = u16(id, recursion ? recursionDesired : 0, 1, 0, 0, isPlain ? 0 : 1)
+  return { id, message: Buffer.concat([header, question, ...(isPlain ? [] : [extended])]) }
 }
 
 /** The answer to a question over TCP, at least its header. */

@@ -1,7 +1,17 @@
 import { didYouMean } from '../suggest.ts'
 import { onlyVariableMistake, variableMistake } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
-import type { Every, Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
+import type {
+  Every,
+  Negation,
+  Problem,
+  Secret,
+  Setting,
+  SettingsSpec,
+  Threshold,
+  ThresholdUnit,
+  Values,
+} from './setting.ts'
 import { parseBytes, parseDuration, parsePercent, writeBytes, writeDuration, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
@@ -238,7 +248,10 @@ const read = (setting: Setting, value: unknown, at: At): unknown =>
 
 /** One reader for each type of setting. It returns the value in base units, or undefined when it reported a problem. */
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
-  text: (value, setting, at) => readPattern(value, setting, at),
+  text: (value, setting, at) => {
+    const read = (text: unknown, here: At): string | undefined => readPattern(text, setting, here)
+    return setting.negatable && isMap(value) ? readNegation(value, at, read) : read(value, at)
+  },
   url: (value, setting, at) =>
     setting.orSecret && isMap(value)
       ? readSecret(value, { type: 'secret', doc: setting.doc }, at)
@@ -278,9 +291,13 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
       ? allText([one], setting, at)
       : at.report(`must be a list of texts, not ${describe(value)}`)
   },
-  map: (raw, _, at) => {
+  map: (raw, { negatable }, at) => {
     if (!isMap(raw)) return at.report(`must be a map (\`name: text\`), not ${describe(raw)}`)
-    return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
+    const read = (key: string, value: unknown, here: At): unknown =>
+      negatable && isMap(value)
+        ? readNegation(value, here, (text, within) => readEntry(key, text, within))
+        : readEntry(key, value, here)
+    return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, read(key, value, at.in(key))]))
   },
   threshold: readThreshold,
   every: readEvery,
@@ -338,6 +355,14 @@ const allText = (value: readonly unknown[], setting: Listed, at: At): readonly s
   value.map((item, index) =>
     setting.allowsEmpty && item === '' ? '' : (readPattern(plainText(item), setting, at.in(index)) ?? ''),
   )
+
+/** `{not: text}`. */
+function readNegation(value: Raw, at: At, read: (text: unknown, at: At) => string | undefined): Negation | undefined {
+  const [key = '', ...others] = Object.keys(value)
+  if (key !== 'not' || others.length > 0) return at.report('must be text, or {not: text}')
+  const not = read(value[key], at.in(key))
+  return not === undefined ? undefined : { not }
+}
 
 const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 

@@ -28,8 +28,14 @@ type Base = {
 }
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
+/** The value is an expectation, which may be a negation. */
+type Negatable = { readonly negatable?: true }
+/** A text, /pattern/ or comparison that a value may not meet. */
+export type Negation = { readonly not: string }
+/** A text, /pattern/ or comparison that a value has to meet, or a negation. */
+export type Expectation = string | Negation
 export type Setting =
-  | (Base & Mistake & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
+  | (Base & Mistake & Negatable & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
   | (Base & {
       readonly type: 'url'
       readonly protocols: readonly string[]
@@ -59,7 +65,7 @@ export type Setting =
         /** Whether a text of the list may be empty, as an argument of a program may. */
         readonly allowsEmpty?: true
       })
-  | (Base & { readonly type: 'map' })
+  | (Base & Negatable & { readonly type: 'map' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & {
       readonly type: 'every'
@@ -77,10 +83,12 @@ export type Setting =
 
 export type SettingsSpec = { readonly [key: string]: Setting }
 
+type TextOf<T> = T extends { negatable: true } ? Expectation : string
+
 type ValueOf<T> = T extends { type: 'url'; orSecret: true }
   ? string | Secret
   : T extends { type: 'text' | 'url' }
-    ? string
+    ? TextOf<T>
     : T extends { type: 'number' | 'integer' | 'duration' | 'bytes' }
       ? number
       : T extends { type: 'countOrOff' }
@@ -94,7 +102,7 @@ type ValueOf<T> = T extends { type: 'url'; orSecret: true }
               : T extends { type: 'texts' }
                 ? readonly string[]
                 : T extends { type: 'map' }
-                  ? Readonly<Record<string, string>>
+                  ? Readonly<Record<string, TextOf<T>>>
                   : T extends { type: 'threshold' }
                     ? Threshold
                     : T extends { type: 'every' }

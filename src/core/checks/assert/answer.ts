@@ -76,6 +76,7 @@ function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: string
 const documentSettings = {
   xml: {
     type: 'map',
+    negatable: true,
     doc: 'Values expected in an XML answer: a map from a path, such as /Reply/@Success, to text, /pattern/ or comparison; {nonce} is that of `send`. Anything before the first < is ignored',
   },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts to read from an XML answer' },

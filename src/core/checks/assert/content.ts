@@ -1,11 +1,14 @@
 import { decodeText } from '../../base/encoding.ts'
 import { count, showBytes } from '../../base/format.ts'
 import { parseExactly } from '../../base/json.ts'
+import { undecodedCoding } from '../../base/net/http/coding.ts'
 import { deepestJson, readJson } from '../../base/net/json.ts'
 import { quote, type Redact, safeUrl, sanitize } from '../../base/net/text.ts'
+import type { Expectation } from '../../base/settings/index.ts'
 import { inPascalCase } from '../../protocol/index.ts'
-import { fail, ok, type Result, warn } from '../engine/index.ts'
+import { fail, notChecked, ok, type Result, warn } from '../engine/index.ts'
 import { type DocumentAnswer, pathProblem, unmetValues } from './document.ts'
+import { containsMismatch, isNegation, patternMismatch, UnseenError } from './expectation.ts'
 import { codeOf, type LinkEntry } from './link-settings.ts'
 import { evaluateMeasures } from './measure.ts'
 import type { XmlRead } from './xml.ts'
@@ -17,6 +20,8 @@ export type Content = {
   readonly body: Buffer
   /** True when the answer was longer than maxBody. */
   readonly more: boolean
+  /** Why it does not show what the server serves, although its status is accepted: words that follow the address. */
+  readonly unseen?: string | undefined
   readonly redact: Redact
   /** The wall clock when it arrived. Dates in it are compared with this. */
   readonly at: Date
@@ -26,17 +31,73 @@ export type Content = {
 
 /**
  * Combines several assertions of one sort into one result. The first that fails is the message, the others are details.
+ * `unseen`: without a failure, the check is not checked, for this reason.
  */
 export function together<const Name extends string>(
   check: Name,
   address: string,
   mismatches: readonly string[],
   actual: string,
+  unseen?: string,
 ): Result<Name> {
   const [first, ...rest] = mismatches
+  if (first === undefined && unseen !== undefined)
+    return notChecked(check, 'missing', `${address}: ${unseen}`, { address })
   if (first === undefined) return ok(check, `${address}: ${actual}`, { address })
   const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
+}
+
+/** Why an answer does not prove that something is absent from its body: words that follow the address. */
+const unseenIn = ({ unseen, more, body, headers }: Content): string | undefined => {
+  if (unseen !== undefined) return unseen
+  if (more) return `only the first ${showBytes(body.length)} of the answer were read, \`not\` needs all: raise maxBody`
+  const coding = undecodedCoding(headers['content-encoding'])
+  return coding && `the answer has the content-encoding "${coding}", which svc does not know`
+}
+
+/**
+ * Evaluates the expectations of one part of an answer: each with its mismatches, in words that follow the address. A
+ * negation is met only by what was seen whole; `unseen` says why that is not so.
+ */
+export function evaluateEach<const Name extends string>(
+  check: Name,
+  address: string,
+  actual: string,
+  unseen: string | undefined,
+  each: readonly (readonly [Expectation, () => readonly string[]])[],
+): Result<Name> {
+  let open: string | undefined
+  const all = each.flatMap(([expectation, evaluate]) => {
+    try {
+      const mismatches = evaluate()
+      if (mismatches.length === 0 && isNegation(expectation)) open ??= unseen
+      return mismatches
+    } catch (error) {
+      if (!(error instanceof UnseenError)) throw error
+      open ??= `the answer ${error.message}`
+      return []
+    }
+  })
+  return together(check, address, all, actual, open)
+}
+
+/** Evaluates the text of a body, and never shows it: it may contain anything. */
+export function evaluateText<const Name extends string>(
+  check: Name,
+  content: Content,
+  { contains, matches }: { readonly contains?: Expectation | undefined; readonly matches?: Expectation | undefined },
+): Result<Name> {
+  const { address, headers, body, more, redact } = content
+  const text = textOf(content)
+  const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
+  const coding = undecodedCoding(headers['content-encoding'])
+  const why = coding === undefined ? '' : `; its content-encoding is "${coding}", which svc does not know`
+  const mismatch = (problem: string | undefined) => (problem === undefined ? [] : [`${part} ${problem}${why}`])
+  return evaluateEach(check, address, `${part} has the expected content`, unseenIn(content), [
+    ...(contains === undefined ? [] : [[contains, () => mismatch(containsMismatch(text, contains, redact))] as const]),
+    ...(matches === undefined ? [] : [[matches, () => mismatch(patternMismatch(text, matches))] as const]),
+  ])
 }
 
 /** The body as text, in the encoding that the answer declares. */
@@ -79,35 +140,44 @@ export function evaluateAssertions(
   const answer = answerOf(content)
   const code = codeOf(codes)
   const read = answer.xml
+  const unseen = unseenIn(content)
+  // What was not read to its end, and only has to lack something, is not blamed for being unreadable.
+  const isOpen = (expected: Expectations): boolean => unseen !== undefined && Object.values(expected).every(isNegation)
+  const evaluate = (check: 'json' | 'xml', expected: Expectations): Result<'json' | 'xml'> =>
+    isOpen(expected) ? together(check, address, [], '', unseen) : evaluateValues(check, content, expected, code)
   const unread = read && 'problem' in read ? `${address}: ${code('parse')}the answer ${read.problem}` : undefined
   // Reported once: an unreadable answer cannot be evaluated in any other way either.
-  if (unread !== undefined && (xml || parsed)) return [fail('xml', 'protocol', unread, { address })]
+  if (unread !== undefined && (parsed || (xml && !isOpen(xml)))) return [fail('xml', 'protocol', unread, { address })]
   return [
-    ...(json ? [evaluateValues('json', content, json, code)] : []),
-    ...(xml ? [evaluateValues('xml', content, xml, code)] : []),
+    ...(json ? [evaluate('json', json)] : []),
+    ...(xml ? [evaluate('xml', xml)] : []),
     ...evaluateMeasures(measure ?? [], { answer, at, address, redact, code }),
   ]
 }
+
+type Expectations = Readonly<Record<string, Expectation>>
 
 /** Evaluates the expected values: path → text, pattern or comparison. */
 function evaluateValues(
   check: 'json' | 'xml',
   content: Content,
-  expected: Readonly<Record<string, string>>,
+  expected: Expectations,
   code: (key: string) => string,
 ): Result<'json' | 'xml'> {
   const { address } = content
   const read = check === 'json' ? jsonIn(content) : undefined
   if (read && 'problem' in read)
     return fail('json', 'protocol', `${address}: ${code('parse')}${read.problem}`, { address })
-  const failures = Object.entries(expected).flatMap(([path, expectation]) => {
-    const problem = pathProblem(path, check)
-    if (problem !== undefined) return [problem]
-    return unmetValues(answerOf(content), { [path]: expectation }, content.redact).map(
-      ([, why]) => `${code(path)}${why}`,
-    )
+  const each = Object.entries(expected).map(([path, expectation]) => {
+    const evaluate = (): readonly string[] => {
+      const problem = pathProblem(path, check)
+      if (problem !== undefined) return [problem]
+      const unmet = unmetValues(answerOf(content), { [path]: expectation }, content.redact)
+      return unmet.map(([, why]) => `${code(path)}${why}`)
+    }
+    return [expectation, evaluate] as const
   })
-  return together(check, address, failures, `${count(Object.keys(expected).length, 'value')} as expected`)
+  return evaluateEach(check, address, `${count(each.length, 'value')} as expected`, unseenIn(content), each)
 }
 
 /** Evaluates the /healthcheck of another server. Its body decides; its status code proves nothing. */

@@ -1,6 +1,7 @@
 import { exactJson } from '../../base/json.ts'
 import { quote, type Redact, sanitize } from '../../base/net/text.ts'
-import { UnjudgedError, unmetEach } from './expectation.ts'
+import type { Expectation } from '../../base/settings/index.ts'
+import { isAbsence, isNegation, showExpectation, UnjudgedError, UnseenError, unmetEach } from './expectation.ts'
 import type { XmlElement, XmlRead } from './xml.ts'
 
 const jsonStep = /\.([\p{L}_$@-][\p{L}\p{N}_$@-]*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
@@ -238,34 +239,50 @@ export function missingList(answer: DocumentAnswer, path: string): string | unde
   return value === null || Array.isArray(value) ? undefined : list
 }
 
-/** The expected values that are missing or differ: `[path, what is wrong]`. */
+/** Whether a path selects nothing because its list is there and has no element. */
+function isEmptyList(answer: DocumentAnswer, path: string): boolean {
+  const end = path.lastIndexOf('[*]')
+  if (end < 0 || missingList(answer, path) !== undefined) return false
+  const elements = select(answer, path.slice(0, end + '[*]'.length))
+  return !('problem' in elements) && elements.length === 0
+}
+
+/**
+ * The expected values that are missing or differ: `[path, what is wrong]`. `not: present` demands that the path selects
+ * nothing; any other negation demands a value, as a mistaken path would meet it forever. Throws UnseenError.
+ */
 export function unmetValues(
   answer: DocumentAnswer,
-  expected: Readonly<Record<string, string>>,
+  expected: Readonly<Record<string, Expectation>>,
   redact: Redact,
 ): readonly (readonly [string, string])[] {
   return Object.entries(expected).flatMap(([path, expectation]) => {
     const selection = select(answer, path)
     if ('problem' in selection) return [[path, selection.problem] as const]
+    if (isAbsence(expectation))
+      return selection.length === 0 ? [] : [[path, `the answer has ${sanitize(path, 80)}, expected none`] as const]
+    if (selection.length === 0 && isNegation(expectation) && isEmptyList(answer, path)) return []
     if (selection.length === 0)
-      return [[path, `the answer has no ${sanitize(path, 80)}, expected ${sanitize(expectation, 80)}`] as const]
+      return [[path, `the answer has no ${sanitize(path, 80)}, expected ${showExpectation(expectation)}`] as const]
     const mismatches = mismatchesOf(
       selection.slice(0, maxItems).map(({ text }) => text),
       expectation,
       redact,
     )
     const [first] = mismatches
+    if (first === undefined && isNegation(expectation) && selection.length > maxItems)
+      throw new UnseenError(`has more than ${maxItems} ${sanitize(path, 80)}, so that \`not\` cannot be evaluated`)
     if (first === undefined) return []
     const many = selection.length > 1 ? ` (${mismatches.length} of ${selection.length})` : ''
     return [[path, `${sanitize(path, 80)} ${first}${many}`] as const]
   })
 }
 
-function mismatchesOf(texts: readonly string[], expectation: string, redact: Redact): readonly string[] {
+function mismatchesOf(texts: readonly string[], expectation: Expectation, redact: Redact): readonly string[] {
   try {
     return unmetEach(texts, expectation, redact).filter((mismatch) => mismatch !== undefined)
   } catch (error) {
-    if (error instanceof UnjudgedError) return [error.message]
+    if (error instanceof UnjudgedError && !(error instanceof UnseenError)) return [error.message]
     throw error
   }
 }

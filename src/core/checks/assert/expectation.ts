@@ -1,4 +1,5 @@
 import { noRedaction, quote, type Redact, sanitize } from '../../base/net/text.ts'
+import type { Expectation, Negation } from '../../base/settings/index.ts'
 import { isLinear, linearTest } from './linear-pattern.ts'
 
 /** Maximum number of characters that patterns read: the cost of a pattern grows with its input. */
@@ -109,6 +110,24 @@ export function patternWarning(pattern: string): string | undefined {
   )
 }
 
+/** Whether an expectation says what a value may not be. */
+export const isNegation = (expectation: Expectation | undefined): expectation is Negation =>
+  typeof expectation === 'object'
+
+/** Whether an expectation of a header or of a value in a document says that there is to be none. */
+export const isAbsence = (expectation: Expectation): boolean => isNegation(expectation) && expectation.not === 'present'
+
+/** The text of an expectation, with or without `not:` before it. */
+export const textIn = (expectation: Expectation): string => (isNegation(expectation) ? expectation.not : expectation)
+
+/** The same expectation of another text. */
+export const mapText = (expectation: Expectation, change: (text: string) => string): Expectation =>
+  isNegation(expectation) ? { not: change(expectation.not) } : change(expectation)
+
+/** An expectation for a message: `>= 3`, `not >= 3`. */
+export const showExpectation = (expectation: Expectation): string =>
+  `${isNegation(expectation) ? 'not ' : ''}${sanitize(textIn(expectation), 80)}`
+
 /**
  * Why an expectation cannot be judged as it reads (an invalid pattern, a comparison without a number or with a pattern),
  * or undefined.
@@ -118,7 +137,8 @@ export function patternWarning(pattern: string): string | undefined {
  * expectationProblem('>= 3') // undefined
  * ```
  */
-export function expectationProblem(expectation: string): string | undefined {
+export function expectationProblem(written: Expectation): string | undefined {
+  const expectation = textIn(written)
   if (isPattern(expectation)) return patternProblem(expectation)
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
   if (operator === '!=' && isPattern(operand)) return negationProblem(expectation, operand)
@@ -141,23 +161,39 @@ function negationProblem(expectation: string, pattern: string): string {
 
 /**
  * Matches a regular expression, `/…/flags` or bare, against the first 64 KiB of a text. Returns undefined when it
- * matches, else the reason in words that follow "the text", also for a pattern that does not compile or does not end in
- * time.
+ * matches, or behind `not:` does not, else the reason in words that follow "the text", also for a pattern that does not
+ * compile or does not end in time. Throws UnseenError.
  *
  * @example
  * ```ts
  * patternMismatch('ready', '/^ready$/') // undefined
  * ```
  */
-export function patternMismatch(text: string, pattern: string): string | undefined {
+export function patternMismatch(text: string, expected: Expectation): string | undefined {
+  const pattern = textIn(expected)
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   const label = sanitize(pattern, 80)
+  let isMatch: boolean
   try {
-    return matchEach(source, flags, [text], label)[0] === true ? undefined : `does not match ${label}`
+    isMatch = matchEach(source, flags, [text], label)[0] === true
   } catch (error) {
     return `cannot be evaluated: ${unjudged(label, error)}`
   }
+  if (!isNegation(expected)) return isMatch ? undefined : `does not match ${label}`
+  if (isMatch) return `matches ${label}`
+  if (text.length > patternCap) throw new UnseenError(longText)
+  return undefined
 }
+
+/** Why a text does not contain what is expected, a text or /pattern/: words that follow "the text". Throws UnseenError. */
+export const textMismatch = (text: string, expected: Expectation): string | undefined =>
+  isPattern(textIn(expected)) ? patternMismatch(text, expected) : containsMismatch(text, expected)
+
+/** Why a text lacks what it has to contain, or contains what it may not: words that follow "the text". */
+export const containsMismatch = (text: string, expected: Expectation, redact: Redact = noRedaction) =>
+  text.includes(textIn(expected)) === isNegation(expected)
+    ? `${isNegation(expected) ? 'contains' : 'does not contain'} ${quote(redact(textIn(expected)), 80)}`
+    : undefined
 
 /**
  * Whether a regular expression matches the first 64 KiB of each text; `label` shows it as written. RE2 runs it in time
@@ -229,16 +265,24 @@ function timedOut(label: string, error: unknown): string {
 }
 
 /**
- * Compares a text with an expectation: `/pattern/`, `>= 3` (also `>`, `<`, `<=`, `!=`, `=`), or the text itself.
- * Returns undefined when it is met, else what is wrong, such as `is "2", expected >= 3`: words that follow the name of
+ * Compares a text with an expectation: `/pattern/`, `>= 3` (also `>`, `<`, `<=`, `!=`, `=`), or the text itself; behind
+ * `not:`, none of these. Returns undefined when it is met, else what is wrong, such as `is "2", expected >= 3`: words that follow the name of
  * the value. `redact` removes secrets from them.
  */
 export function describeMismatch(
   actual: string,
-  expectation: string,
+  expectation: Expectation,
   redact: Redact = noRedaction,
 ): string | undefined {
   const label = quote(redact(actual), 80)
+  if (isNegation(expectation)) {
+    try {
+      return excludedEach([actual], expectation, redact)[0]
+    } catch (error) {
+      if (error instanceof UnjudgedError) return error.message
+      throw error
+    }
+  }
   if (isPattern(expectation)) {
     const problem = patternMismatch(actual, expectation)
     return problem === undefined ? undefined : `is ${label} and ${problem}`
@@ -272,9 +316,10 @@ function numberIn(text: string): number | bigint {
  */
 export function unmetEach(
   actuals: readonly string[],
-  expectation: string,
+  expectation: Expectation,
   redact: Redact,
 ): readonly (string | undefined)[] {
+  if (isNegation(expectation)) return excludedEach(actuals, expectation, redact)
   const [, source = '', flags = ''] = slashed.exec(expectation) ?? []
   if (actuals.length === 0 || !isPattern(expectation))
     return actuals.map((actual) => describeMismatch(actual, expectation, redact))
@@ -292,10 +337,31 @@ export function unmetEach(
   )
 }
 
+/** Why texts are what `not:` excludes. Throws UnjudgedError, also for a text that a pattern does not read to its end. */
+function excludedEach(actuals: readonly string[], expectation: Negation, redact: Redact) {
+  const { not } = expectation
+  const mismatches = unmetEach(actuals, not, redact)
+  const problems = actuals.map((actual, index) => {
+    const isNoNumber = /^[<>]/.test(not) && Number.isNaN(numberIn(actual))
+    if (mismatches[index] !== undefined && !isNoNumber) return undefined
+    const problem = `is ${quote(redact(actual), 80)}, expected ${showExpectation(expectation)}`
+    return isNoNumber ? `${problem} (not a number)` : problem
+  })
+  const isCut = isPattern(not) && actuals.some((actual) => actual.length > patternCap)
+  if (isCut && problems.every((problem) => problem === undefined)) throw new UnseenError(longText)
+  return problems
+}
+
 /** Thrown when a pattern was given up, so that its result is unknown. */
 export class UnjudgedError extends Error {
-  override readonly name = 'UnjudgedError'
+  override readonly name: string = 'UnjudgedError'
 }
+
+/** Thrown for a negation of something that was not read to its end: the rest may be what it excludes. */
+export class UnseenError extends UnjudgedError {
+  override readonly name = 'UnseenError'
+}
+const longText = `is longer than the ${patternCap / 1024} KiB that patterns read, so that \`not\` cannot be evaluated`
 
 const equal = (actual: string, expected: string, label: string): string | undefined =>
   actual === expected ? undefined : `is ${label}, expected ${quote(expected, 80)}`

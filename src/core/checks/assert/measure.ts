@@ -1,5 +1,5 @@
 import { noRedaction, quote, type Redact, sanitize } from '../../base/net/text.ts'
-import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../../base/settings/index.ts'
+import type { Expectation, SettingsSpec, Threshold, ThresholdUnit, Values } from '../../base/settings/index.ts'
 import { atLeast, atMost, fail, ok, type Result, warn } from '../engine/index.ts'
 import {
   type DocumentAnswer,
@@ -11,7 +11,7 @@ import {
   relativeProblem,
   select,
 } from './document.ts'
-import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
+import { expectationProblem, isAbsence, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** A measure: a count, a number or a date in a JSON or XML answer. */
 export const measureFields = {
@@ -19,6 +19,7 @@ export const measureFields = {
   path: { type: 'text', observed: true, required: true, doc: 'Path of the items: $.Jobs[*] in JSON, /Jobs/Job in XML' },
   where: {
     type: 'map',
+    negatable: true,
     observed: true,
     doc: 'Only items with these values: path within the item to text, /pattern/ or comparison',
   },
@@ -175,8 +176,9 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
 }
 
 /** The items whose values meet the expectations. An item without the value does not. Throws UnjudgedError. */
-function fitting(items: readonly Item[], where: Readonly<Record<string, string>> = {}): readonly Item[] {
+function fitting(items: readonly Item[], where: Readonly<Record<string, Expectation>> = {}): readonly Item[] {
   return Object.entries(where).reduce((left, [path, expectation]) => {
+    if (isAbsence(expectation)) return left.filter((item) => !item.within(path)?.length)
     const values = left.flatMap((item) => {
       const [value] = item.within(path) ?? []
       return value === undefined ? [] : [{ item, text: value.text }]

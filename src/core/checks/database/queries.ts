@@ -1,10 +1,10 @@
 import { showDuration } from '../../base/format.ts'
 import { noRedaction, quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
+import type { Expectation, SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { readDate } from '../assert/document.ts'
-import { expectationProblem, UnjudgedError, unmetEach } from '../assert/expectation.ts'
+import { expectationProblem, isNegation, UnjudgedError, unmetEach } from '../assert/expectation.ts'
 import {
   type AddedCost,
   atLeast,
@@ -13,6 +13,7 @@ import {
   classify,
   fail,
   includes,
+  notChecked,
   ok,
   type Result,
   warn,
@@ -71,7 +72,11 @@ const queryFields = {
   },
   rows: { type: 'threshold', unit: 'count', doc: 'Maximum number of rows, up to 1,000' },
   leastRows: { type: 'threshold', unit: 'count', doc: 'Minimum number of rows' },
-  expect: { type: 'text', doc: 'Text, /pattern/ or comparison such as >= 3 that every value of the column must meet' },
+  expect: {
+    type: 'text',
+    negatable: true,
+    doc: 'Text, /pattern/ or comparison such as >= 3 that every value of the column must meet',
+  },
   none: {
     type: 'choice',
     values: ['ok', 'warn', 'fail'],
@@ -219,7 +224,7 @@ function evaluateValues(column: Column, at: number, query: Query): readonly Resu
   return [
     ...evaluateFigures(values, query),
     ...(age ? [evaluateAge(values, at, age)] : []),
-    ...(expect === undefined ? [] : [evaluateText(values, expect)]),
+    ...(expect === undefined ? [] : [evaluateText(values, expect, column)]),
     ...evaluatePart(column),
   ]
 }
@@ -285,11 +290,18 @@ function whyNoDate(cell: Cell | undefined): string {
   return lacks.length === 0 ? 'is not a date' : `is a date without a ${lacks.join(' and a ')}`
 }
 
-function evaluateText(values: readonly Exclude<Cell, null>[], expect: string): Result<'queries'> {
+function evaluateText(
+  values: readonly Exclude<Cell, null>[],
+  expect: Expectation,
+  { more, cut, retained, rows }: Column,
+): Result<'queries'> {
   const texts = values.map(textOf)
   try {
     const mismatches = unmetEach(texts, expect, noRedaction).filter((one) => one !== undefined)
     const [first] = mismatches
+    // The warning about the rest says how to have all of it evaluated.
+    if (first === undefined && isNegation(expect) && (more || cut || retained < rows))
+      return notChecked(check, 'missing', 'not all of the column was read, so that `not` cannot be evaluated')
     if (first === undefined) return ok(check, `is ${texts.length === 1 ? display(texts[0]) : 'as expected'}`)
     return fail(check, 'data', values.length > 1 ? `${first} (${mismatches.length} of ${values.length})` : first)
   } catch (error) {

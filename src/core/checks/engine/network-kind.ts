@@ -125,12 +125,14 @@ export type NetworkKindDeclaration<
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   /** Returns a result to skip the whole run, before any lookup, read or request. Undefined: the run proceeds. */
   readonly declineRun?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Result | undefined
-  /** Returns a result to skip an address. Undefined: it connects. */
+  /** Whether only all addresses together tell what the settings ask for, so that each is checked by default. */
+  readonly needsEachAddress?: (settings: Values<NoInfer<Own>>) => boolean
+  /** Returns a result to skip an address, or that takes the place of a connection. Undefined: it connects. */
   readonly declineAddress?: (
     at: AddressTurn,
     settings: Values<NoInfer<Own>>,
     context: CheckContext,
-  ) => Result | undefined
+  ) => Result | undefined | Promise<Result | undefined>
   /** Reads secrets and CA files once, before any address is tried. */
   readonly prepare?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Promise<Prepared>
   readonly connect: Connect<C, Own, Name, Prepared>
@@ -151,7 +153,7 @@ export function networkKind<
   declaration: NetworkKindDeclaration<C, Own, Name, Checks, Prepared>,
 ): Kind<JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec> {
   const { settings: own, connect, checks, target, signsIn, validate, prepare, ...others } = declaration
-  const { declineRun, declineAddress, eachAddressFrom = 'Advanced', knock, cost, ...facts } = others
+  const { declineRun, declineAddress, needsEachAddress, eachAddressFrom = 'Advanced', knock, cost, ...facts } = others
   const steps = Object.keys(connect.results)
   const connecting: Check<C> = {
     depth: 'Basic',
@@ -203,7 +205,7 @@ export function networkKind<
       const { addresses, samples } = joined as Partial<Values<ReachSettings>>
       const sampling = samples !== undefined && context.sparesSamples !== true && runIncludes(context, 'Standard')
       const byDefault = choiceIn(context, (mode) => addressesIn(eachAddressFrom, host, mode)) ?? 'any'
-      const which = addresses ?? (sampling ? 'any' : byDefault)
+      const which = addresses ?? (needsEachAddress?.(settings) ? 'all' : sampling ? 'any' : byDefault)
       const signing = choiceIn(context, (mode) => signsIn?.(joined as never, mode) !== undefined)
       const check = connect.firstStep?.(settings) ?? steps[0] ?? 'connect'
       const ask = {
@@ -215,7 +217,7 @@ export function networkKind<
         knock: knock && (async (at: AddressTurn) => (await connect.open(at, settings, context, prepared)).close()),
       }
       const results = eachAddress<readonly Result[]>(context, ask, async function* (at) {
-        const instead = declineAddress?.(at, settings, context)
+        const instead = await declineAddress?.(at, settings, context)
         if (instead) return yield [instead]
         const within = at.msLeft ? contextWith(context, { msLeft: at.msLeft }) : context
         const { connection, opened } = await begin(at, settings, within, prepared)

@@ -3,7 +3,7 @@ import { isIP, SocketAddress } from 'node:net'
 import { count, showDuration } from '../../base/format.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
-import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
+import { aliasElsewhere, type DnsMessage, recordsOf, referralIn, serialOf } from '../../base/net/dns-message.ts'
 import {
   needsTcp,
   obstacleText,
@@ -11,6 +11,7 @@ import {
   queryMessage,
   querySignatures,
   refusalCode,
+  rrsigType,
 } from '../../base/net/dns-query.ts'
 import { quote, sanitize } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
@@ -34,6 +35,9 @@ import { bytes } from '../recognition/index.ts'
 const recordTypes = ['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'TXT'] as const
 type RecordType = (typeof recordTypes)[number]
 
+/** The response codes by number (RFC 1035, 4.1.1). */
+const rcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'] as const
+
 /** A datagram may get lost: c-ares asks again after this many milliseconds, and doubles the wait each time. */
 const firstTryMs = 1_000
 
@@ -42,6 +46,19 @@ const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
   query: { type: 'text', observed: true, required: true, doc: 'Name to look up' },
   type: { type: 'choice', observed: true, values: recordTypes, default: 'A', doc: 'Record type' },
+  rcode: {
+    type: 'choice',
+    observed: true,
+    values: rcodes,
+    doc: 'Expected response code; without it, records are. NXDOMAIN, the name is gone, is met by an answer without any record too (NOERROR), and by nothing else',
+  },
+  transport: {
+    type: 'choice',
+    observed: true,
+    values: ['tcp'],
+    doc: 'Query over TCP; by default UDP, and TCP for a long answer',
+  },
+  ttl: { type: 'threshold', unit: 'duration', doc: 'Maximum TTL of the records; a resolver counts it down' },
 } as const satisfies SettingsSpec
 type Question = Values<typeof questionSettings>
 
@@ -60,6 +77,8 @@ type Answer = {
   readonly records: readonly string[]
   /** Without records: the name is an alias of this one, in a zone that the server leaves to others. */
   readonly elsewhere?: string
+  /** With `rcode`, `transport` or `ttl`: the whole answer. */
+  readonly whole?: DnsMessage | undefined
 }
 
 const check = checksOn<NameServers>()
@@ -73,23 +92,24 @@ async function lookUp(nameServers: NameServers, question: Question, context: Che
 
 async function queryRecords(
   { resolver, servers }: NameServers,
-  { query: name, type }: Question,
+  { query: name, type, rcode, transport, ttl }: Question,
   { signal, now, step }: CheckContext,
 ): Promise<Answer> {
   step('answer', servers)
   const cancel = (): void => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })
+  const question = { name, type, signal }
   const start = now()
   try {
-    const [records, failure] = await resolver.resolve(name, type).then(
-      (all) => [recordTexts(type, all), 'ENODATA'] as const,
-      (error: NodeJS.ErrnoException) => [[], error.code ?? ''] as const,
-    )
+    const isOurs = (rcode ?? transport ?? ttl) !== undefined
+    const { records, failure, whole } = isOurs
+      ? await queryWhole(resolver, question, transport)
+      : await queryResolver(resolver, question)
     const ms = now() - start
     signal.throwIfAborted()
-    if (records.length > 0) return { server: servers, ms, records }
-    const code = await readableCode(resolver, failure, { name, type, signal })
-    const message = code === 'ENODATA' ? await messageOf(resolver, { name, type, signal }) : undefined
+    if (records.length > 0 || (whole && rcode)) return { server: servers, ms, records, whole }
+    const code = whole ? failure : await readableCode(resolver, failure, question)
+    const message = code === 'ENODATA' ? (whole ?? (await messageOf(resolver, question))) : undefined
     const alias = message && aliasElsewhere(message)
     // A server without recursion may answer a loop like an alias of another zone: with the first alias alone.
     const aliases = await aliasesOf(resolver, name, code)
@@ -99,6 +119,41 @@ async function queryRecords(
   } finally {
     signal.removeEventListener('abort', cancel)
   }
+}
+
+/** The records of a name, and without any the code of the failure. */
+type LookedUp = { readonly records: readonly string[]; readonly failure: string; readonly whole?: DnsMessage }
+
+const queryResolver = (resolver: Resolver, { name, type }: NameQuestion): Promise<LookedUp> =>
+  resolver.resolve(name, type).then(
+    (all) => ({ records: recordTexts(type, all), failure: 'ENODATA' }),
+    (error: NodeJS.ErrnoException) => ({ records: [], failure: error.code ?? '' }),
+  )
+
+/**
+ * The whole answer of the first name server that gives one: c-ares keeps response codes and TTLs to itself, and uses TCP
+ * for long answers only.
+ */
+async function queryWhole(resolver: Resolver, question: NameQuestion, transport?: 'tcp'): Promise<LookedUp> {
+  let failure = ''
+  for (const { host: ip, port } of resolver.getServers().map(placeOf)) {
+    const query = { ip, port, ...question, overTcp: transport === 'tcp' }
+    try {
+      const extended = await queryMessage(query)
+      // An old server refuses the extension, and not the question (RFC 6891, 7).
+      const isOld = [1, 4].includes(extended.code)
+      const whole = isOld ? await queryMessage({ ...query, isPlain: true }) : extended
+      const code = responseCodes[whole.code] ?? rcodes[whole.code] ?? 'EBADRESP'
+      const records = recordsOf(whole.answers, question.type).map((one) => canonical(question.type, whole.textIn(one)))
+      return { records, failure: whole.code === 0 ? 'ENODATA' : code, whole }
+    } catch (error) {
+      question.signal.throwIfAborted()
+      const code = error instanceof ProbeError ? error.details[0] : (error as NodeJS.ErrnoException).code
+      if (code === undefined && !(error instanceof RangeError)) throw error
+      failure = error instanceof RangeError ? 'EBADRESP' : (code ?? '')
+    }
+  }
+  return { records: [], failure }
 }
 
 type NameQuestion = { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal }
@@ -144,7 +199,8 @@ const answer = check({
   results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
-  evaluate: ({ server, records, elsewhere }, { query, type }) => {
+  evaluate: ({ server, records, elsewhere, whole }, { query, type, rcode }) => {
+    if (whole && rcode) return evaluateRcode(whole, { server, subject: `${sanitize(query, 128)} ${type}`, rcode })
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
@@ -154,6 +210,20 @@ const answer = check({
     return ok('answer', `${sanitize(query, 128)} ${what}`, about)
   },
 })
+
+type ExpectedRcode = { readonly server: string; readonly subject: string; readonly rcode: (typeof rcodes)[number] }
+
+/** A referral or an alias says nothing of whether the name exists elsewhere. */
+function evaluateRcode(message: DnsMessage, { server, subject, rcode }: ExpectedRcode): Result<'answer'> {
+  const received = rcodes[message.code] ?? `response code ${message.code}`
+  const referral = referralIn(message)
+  const records = message.answers.filter(({ type }) => type !== rrsigType).length
+  const isEmpty = message.code === 0 && records === 0 && referral === undefined
+  const what = referral ? `refers to ${summaryOf(referral.servers)}` : count(records, 'record')
+  const text = `${server} answers ${received}${message.code === 0 ? ` (${what})` : ''} for ${subject}`
+  if (received === rcode || (rcode === 'NXDOMAIN' && isEmpty)) return ok('answer', text, { address: server })
+  return fail('answer', 'dns', `${text}, expected ${rcode}`, { address: server })
+}
 
 /** An alias that the server leaves to others: continues the name. */
 const aliasText = (alias: string): string => `is an alias of ${sanitize(alias, 128)}, which is in another zone`
@@ -243,6 +313,22 @@ export const records = check({
   },
 })
 
+export const ttl = check({
+  depth: 'Standard',
+  results: { ttl: 'With `ttl`: no record may be cached for longer' },
+  settings: questionSettings,
+  applies: (_, settings) => settings.ttl !== undefined,
+  observe: lookUp,
+  evaluate: (looked, { query, type, ttl: threshold = {} }) => {
+    const { server: address, whole } = looked
+    const open = undecided('ttl', looked, query)
+    if (open) return open
+    const value = Math.max(...recordsOf(whole?.answers ?? [], type).map((record) => record.ttl)) * 1_000
+    const what = `${sanitize(query, 128)} ${type} may be cached for`
+    return atMost({ check: 'ttl', what, value, unit: 'duration', threshold, address })
+  },
+})
+
 export const serials = check({
   depth: 'Advanced',
   results: {
@@ -255,7 +341,8 @@ export const serials = check({
       doc: 'Name servers of the zone `query`, as ip, ip:port or [ip6]:port; by default those in its NS records',
     },
   },
-  applies: (_, { type, nameServers }) => nameServers !== undefined || type === 'SOA' || type === 'NS',
+  applies: (_, { type, nameServers, rcode }) =>
+    rcode === undefined && (nameServers !== undefined || type === 'SOA' || type === 'NS'),
   observe: async ({ resolver }, { query: zone, nameServers }, { signal }) => ({
     zone,
     serials: await Promise.all(
@@ -331,6 +418,7 @@ export const signatures = limitCheck({
   bound: 'atLeast',
   settings: { ...questionSettings, signed: { type: 'flag', default: false, doc: 'The answer must be signed' } },
   last: true,
+  applies: (_, { rcode }) => rcode === undefined,
   observe: async ({ resolver }, { query: name, type }, { signal, date }) => {
     const [place = ''] = resolver.getServers()
     const { host, port } = placeOf(place)
@@ -562,10 +650,14 @@ export default machineKind({
   },
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
-  validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
+  validate: ({ expect, records, rcode, signed, ttl }) => {
+    if (rcode !== undefined && (expect ?? records ?? ttl ?? (signed || undefined)) !== undefined)
+      return 'rcode excludes expect, records, ttl and signed: without rcode, an answer has to have records'
+    return expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined
+  },
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
-  checks: [answer, latency, expected, records, targets, serials, signatures],
+  checks: [answer, latency, expected, records, ttl, targets, serials, signatures],
 })
 
 /** Names a few records and counts the rest. */

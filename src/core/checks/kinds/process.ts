@@ -51,6 +51,12 @@ const countSetting = {
   },
 } as const satisfies SettingsSpec[string]
 
+const runningSetting = {
+  type: 'flag',
+  default: true,
+  doc: '`false`: none may run, by `executable` or `match`; needs sight of the processes of all accounts',
+} as const satisfies SettingsSpec[string]
+
 /** The processes that match the selection. */
 type Processes = {
   readonly alive: readonly Candidate[]
@@ -72,11 +78,11 @@ const selected = (processes: Processes): Promise<Processes> => Promise.resolve(p
 
 export const running = check({
   depth: 'Basic',
-  results: { running: 'At least one matching process is running' },
-  settings: { count: countSetting },
+  results: { running: 'At least one matching process is running, or with `running: false` none' },
+  settings: { count: countSetting, running: runningSetting },
   privilege: seesAllProcesses,
   observe: selected,
-  evaluate: ({ alive, zombies, stopped, details, hiding, doubt }, { count }) => {
+  evaluate: ({ alive, zombies, stopped, details, hiding, doubt }, { count, running: isExpected }) => {
     if (hiding !== undefined) return notChecked('running', 'permission', whyHidden(hiding))
     const pids = alive.map(({ pid }) => pid)
     const [first, ...others] = pids
@@ -85,6 +91,11 @@ export const running = check({
       ...(stopped.length > 0 ? [`${stopped.length} stopped by a signal or a debugger (process ${stopped[0]})`] : []),
     ]
     const measurement = { value: pids.length, unit: 'count' } as const
+    if (!isExpected) {
+      const pid = first ?? stopped[0]
+      if (pid === undefined) return ok('running', ['none running, as expected', ...dead].join('; '), { measurement })
+      return fail('running', 'data', `process ${pid} runs, and \`running: false\` expects none`, { measurement })
+    }
     if (first === undefined && (count?.min ?? 1) > 0) {
       return fail('running', 'data', ['not running', ...dead, ...details].join('; '), { measurement })
     }
@@ -99,8 +110,10 @@ export const running = check({
 export const countCheck = check({
   depth: 'Standard',
   results: { count: 'The number of processes is within `count`' },
-  settings: { count: countSetting },
+  settings: { count: countSetting, running: runningSetting },
   privilege: seesAllProcesses,
+  impossibleWith: ({ running }: { readonly running: boolean }) => !running,
+  applies: (_, { running }) => running,
   observe: selected,
   evaluate: ({ alive, hiding }, { count: { min = 1, max } = {} }) => {
     if (hiding !== undefined) return notChecked('count', 'permission', whyHidden(hiding))
@@ -340,7 +353,7 @@ async function open(settings: Selection, { signal, step, files, date }: CheckCon
     const why = `${pidFile} names process ${pid}, but that started after the file was written: another process has its id`
     return { alive: [], zombies: 0, stopped: [], details: [why] }
   }
-  const hiding = processes.length > 0 ? undefined : await hiddenProcesses()
+  const hiding = alive.length + stopped.length > 0 ? undefined : await hiddenProcesses()
   return {
     alive,
     zombies: processes.filter(({ zombie }) => zombie).length,
@@ -391,8 +404,11 @@ export default machineKind({
   preload: preloadSystemInformation,
   cost: { machine: 'It reads the processes of this machine.' },
   settings: selection,
-  validate: ({ executable, match, pidFile }) =>
-    executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',
+  validate: ({ executable, match, pidFile, running, count }) => {
+    if (!running && (pidFile !== undefined || count !== undefined))
+      return 'running: false needs executable or match, without pidFile and count: a file proves nothing of processes that are not in it'
+    return executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile'
+  },
   open,
   checks: [running, countCheck, waiting, memory, cpu, restarted, openFiles, program],
 })

@@ -1,9 +1,19 @@
+import { showDuration } from '../../base/format.ts'
 import { connectTcp } from '../../base/net/connect.ts'
-import { hostMistake, type Threshold } from '../../base/settings/index.ts'
+import { hostMistake, type SettingsSpec, type Threshold } from '../../base/settings/index.ts'
 import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
-import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
+import {
+  type AddressTurn,
+  atMost,
+  type CheckContext,
+  fail,
+  latencySetting,
+  networkKind,
+  ok,
+  type Result,
+} from '../engine/index.ts'
 import { answerEntry, begins, bytes, type Exchange, namedBy, type Recognition, trustOf } from '../recognition/index.ts'
 
 const latency = latencySetting(
@@ -22,6 +32,58 @@ async function connect({ ip, port, address, signal }: AddressTurn): Promise<Talk
     },
     close: () => void socket.destroy(),
   }
+}
+
+const stateSetting = {
+  type: 'choice',
+  values: ['closed', 'closedOrFiltered'],
+  doc: 'The port must not accept connections: `closed`, each address refuses them; `closedOrFiltered`, or does not answer within 3 s, as behind a firewall or where the machine is off',
+} as const satisfies SettingsSpec[string]
+type State = (typeof stateSetting.values)[number]
+
+/** Milliseconds: a lost packet is sent again after 1 s. */
+const filteredMs = 3_000
+
+/**
+ * Whether the port of an address is closed. Throws the error of a connection that shows nothing of the port, such as a
+ * lack of a route.
+ */
+async function evaluateClosed(
+  { ip, port, address, signal }: AddressTurn,
+  state: State,
+  { now, msLeft }: CheckContext,
+): Promise<Result<'connect'>> {
+  const since = now()
+  const limit = AbortSignal.timeout(Math.min(filteredMs, Math.floor(msLeft() / 2)))
+  const isPatient = state === 'closed'
+  try {
+    const socket = await connectTcp(ip, port, isPatient ? signal : AbortSignal.any([signal, limit]))
+    // Linux may choose the port itself as that of the client, which then talks to itself.
+    const isOwnEcho = socket.localPort === port && socket.localAddress === socket.remoteAddress
+    socket.destroy()
+    return isOwnEcho
+      ? ok('connect', `${address} has no listener`, { address })
+      : fail('connect', 'data', `${address} accepts connections, and \`state: ${state}\` expects none`, { address })
+  } catch (error) {
+    const took = showDuration(now() - since)
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ECONNREFUSED') return ok('connect', `${address} refuses connections (after ${took})`, { address })
+    // A firewall may also reject packets with the answer that the host cannot be reached.
+    const isFiltered =
+      !isPatient && !signal.aborted && (limit.aborted || code === 'EHOSTUNREACH' || code === 'ETIMEDOUT')
+    if (isFiltered) return ok('connect', `${address} does not answer within ${took}`, { address })
+    throw error
+  }
+}
+
+/** Why the settings cannot be combined with `state`, or undefined. */
+function stateProblem({ state, addresses, ...others }: Readonly<Record<string, unknown>>): string | undefined {
+  if (state === undefined) return undefined
+  const other = [...seesOnly.TCP.without, 'samples'].find((name) => others[name] !== undefined)
+  if (other !== undefined) return `state and ${other} exclude each other: a closed port answers nothing`
+  return addresses === 'any'
+    ? 'state needs addresses: all, as one closed address says nothing of the others'
+    : undefined
 }
 
 /** Compares the connection time with its threshold. */
@@ -72,7 +134,8 @@ export default networkKind({
     byAnswer('beanstalkd', { greeting: Buffer.from('stats\r\n'), expect: 'OK ' }, namedBy(/^id: "?([0-9a-f]+)/m)),
     mqtt,
   ],
-  seesOnly: seesOnly.TCP,
+  // A port that is to be closed has nothing more to show.
+  seesOnly: { ...seesOnly.TCP, without: [...seesOnly.TCP.without, 'state'] },
   preload: loadXmlParser,
   optionalParts: [],
   cost: {
@@ -88,12 +151,15 @@ export default networkKind({
   settings: {
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
+    state: stateSetting,
     latency,
   },
   target: ({ host, port }) => ({ host, port }),
-  validate: answerProblem,
+  needsEachAddress: ({ state }) => state !== undefined,
+  declineAddress: (at, { state }, context) => (state === undefined ? undefined : evaluateClosed(at, state, context)),
+  validate: (settings) => stateProblem(settings) ?? answerProblem(settings),
   connect: {
-    results: { connect: 'The port accepts a connection in time' },
+    results: { connect: 'The port accepts a connection in time, or with `state` none' },
     open: connect,
     evaluate: evaluateConnect,
   },

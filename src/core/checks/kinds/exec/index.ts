@@ -1,14 +1,16 @@
 import { isOnShare } from '../../../base/files/index.ts'
-import { show, showDuration } from '../../../base/format.ts'
+import { show, showBytes, showDuration } from '../../../base/format.ts'
 import { sanitize } from '../../../base/net/text.ts'
-import type { SettingsSpec } from '../../../base/settings/index.ts'
+import type { Expectation, SettingsSpec } from '../../../base/settings/index.ts'
 import { admitted, type ExecConfig } from '../../../base/system/allowed-program.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../../base/system/run-program.ts'
+import { isNegation, isPattern, patternProblem, textIn, textMismatch } from '../../assert/expectation.ts'
 import {
   checksOn,
   fail,
   type Measurement,
   machineKind,
+  notChecked,
   ok,
   type Result,
   showThreshold,
@@ -234,8 +236,16 @@ export const result = checksOn<object>()({
   results: {
     result: 'The exit code is 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)',
     figure: 'A figure of its performance data, by label; informational',
+    output: { doc: 'The program prints what is expected', when: ['expect'] },
   },
-  settings: commandSettings,
+  settings: {
+    ...commandSettings,
+    expect: {
+      type: 'text',
+      negatable: true,
+      doc: 'Text that the standard output contains, or /pattern/; up to 64 KiB are read. Evaluated if the exit code is 0 or 1',
+    },
+  },
   async observe(_, { command, args = [] }, context) {
     context.step('result', command)
     const file = await admitted(command, context.services.exec, context.files)
@@ -244,17 +254,28 @@ export const result = checksOn<object>()({
     const ended = await runProgram(program, context.signal)
     return { ...ended, ms: context.now() - start }
   },
-  evaluate(ended, { command }) {
+  evaluate(ended, { command, expect }) {
     const { lines, data } = splitOutput(ended.stdout)
     const cut = ended.more && !ended.stdout.endsWith('\n')
     // A program that did not exit as a plug-in does may have stopped in the middle of a figure.
     const { figures, more } = isVerdict(ended.code) ? readFigures(data, cut) : noFigures
-    return [stateOf(ended, lines, more, command), ...figures.map(figureResult)]
+    const output = expect === undefined ? [] : [evaluateOutput(ended, expect)]
+    return [stateOf(ended, lines, more, command), ...output, ...figures.map(figureResult)]
   },
 })
 
 const noFigures: PluginFigures = { figures: [], more: false }
 const isVerdict = (code: number | undefined): boolean => code !== undefined && code <= 3
+
+/** Evaluates the standard output of a program that succeeded: an error message contains anything, or lacks it. */
+function evaluateOutput({ code, stdout, more }: Ended, expect: Expectation): Result<'output'> {
+  if (code !== 0 && code !== 1) return notChecked('output', 'status', 'the program did not succeed')
+  const mismatch = textMismatch(stdout, expect)
+  if (mismatch !== undefined) return fail('output', 'data', `the output ${mismatch}`)
+  const why = `only the first ${showBytes(keep)} of the output were read, and \`not\` needs all`
+  if (more && isNegation(expect)) return notChecked('output', 'missing', why)
+  return ok('output', 'the output is as expected')
+}
 
 /** The meaning of the exit code, in the words of the first line. */
 function stateOf(
@@ -309,6 +330,7 @@ export default machineKind({
   runsPrograms: true,
   title: 'A program in an allowed folder (a Nagios plug-in) reports success',
   cost: { unknown: 'It runs a program of yours, and only that program determines what it sends.' },
+  validate: ({ expect = '' }) => (isPattern(textIn(expect)) ? patternProblem(textIn(expect)) : undefined),
   open: () => ({}),
   checks: [result],
 })

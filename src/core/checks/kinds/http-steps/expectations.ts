@@ -1,7 +1,6 @@
-import { showBytes } from '../../../base/format.ts'
-import { quote } from '../../../base/net/text.ts'
-import { type Content, evaluateAssertions, textOf } from '../../assert/content.ts'
-import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
+import type { Expectation } from '../../../base/settings/index.ts'
+import { type Content, evaluateAssertions, evaluateText } from '../../assert/content.ts'
+import { mapText, PatternBudget, statusAllowed } from '../../assert/expectation.ts'
 import { fail, type Result } from '../../engine/index.ts'
 import {
   type CleanupStep,
@@ -15,8 +14,8 @@ import {
 import type { StepValues } from './values.ts'
 
 /** Expected values by path, for both types of document. */
-export type Documents = { readonly json?: Texts; readonly xml?: Texts; readonly contains?: string | undefined }
-type Texts = Readonly<Record<string, string>> | undefined
+export type Documents = { readonly json?: Texts; readonly xml?: Texts; readonly contains?: Expectation | undefined }
+type Texts = Readonly<Record<string, Expectation>> | undefined
 
 /** The expectations of an answer that ends the polling of `until`. */
 type Ending = Documents & { readonly status: readonly string[] | undefined }
@@ -60,30 +59,25 @@ const filledWith = <D extends Documents>(documents: D, values: StepValues): D =>
   ...documents,
   json: filled(documents.json, values),
   xml: filled(documents.xml, values),
-  contains:
-    documents.contains !== undefined && isValue(documents.contains)
-      ? values.fill(documents.contains, String)
-      : documents.contains,
+  contains: documents.contains && mapText(documents.contains, (one) => (isValue(one) ? values.fill(one, String) : one)),
 })
 
 const filled = (expected: Texts, values: StepValues): Texts =>
   expected &&
   Object.fromEntries(
     // Written as a comparison, so that a value is never interpreted as a pattern.
-    Object.entries(expected).map(([path, one]) => [path, isValue(one) ? `=${values.fill(one, String)}` : one]),
+    Object.entries(expected).map(([path, expectation]) => [
+      path,
+      mapText(expectation, (one) => (isValue(one) ? `=${values.fill(one, String)}` : one)),
+    ]),
   )
 
-/** The failed assertions. */
-const unmetIn = (content: Content, { json, xml, contains }: Documents): readonly Result[] => [
-  ...(contains === undefined || textOf(content).includes(contains) ? [] : [withoutText(content, contains)]),
-  ...evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed'),
-]
-
-/** Never shows the answer itself, which may contain anything. */
-function withoutText({ address, body, more, redact }: Content, text: string): Result {
-  const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
-  return fail('step', 'data', `${address}: ${part} does not contain ${quote(redact(text), 80)}`)
-}
+/** The assertions that fail, and those that cannot be evaluated. */
+const unmetIn = (content: Content, { json, xml, contains }: Documents): readonly Result[] =>
+  [
+    ...(contains === undefined ? [] : [evaluateText('step', content, { contains })]),
+    ...evaluateAssertions(content, { json, xml }),
+  ].filter(({ status }) => status !== 'ok')
 
 /** The outcome of an answer. Every outcome except `unfinished` ends the polling of `until`. */
 export type ExpectationOutcome =
@@ -96,7 +90,7 @@ export type ExpectationOutcome =
   | { readonly type: 'undecided'; readonly why: string }
   /** Polling of `until` continues. */
   | { readonly type: 'unfinished'; readonly mismatch: Result }
-  /** The final answer, with the assertions that it fails. */
+  /** The final answer, with the assertions that it does not meet. */
   | { readonly type: 'final'; readonly firstMismatch: readonly Result[] }
 
 type Answer = { readonly content: Content; readonly status: number; readonly values: StepValues }

@@ -3,7 +3,7 @@ import { quote, sanitize } from '../../../base/net/text.ts'
 import { unusedTrust } from '../../../base/net/trust.ts'
 import { urlTarget } from '../../../base/net/url.ts'
 import { pathProblem } from '../../assert/document.ts'
-import { expectationProblem, statusAllowed } from '../../assert/expectation.ts'
+import { expectationProblem, statusAllowed, textIn } from '../../assert/expectation.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
 import { ignoredHeaders, includes, type Kind } from '../../engine/index.ts'
 import { loadFtpLists } from '../ftp/index.ts'
@@ -128,10 +128,11 @@ function documentProblem(step: RequestStep): string | undefined {
   const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
   const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
   if (lost !== undefined) return `has an invalid expectation: ${lost}`
-  if (expected.some(({ contains }) => contains === '')) return 'has an empty contains, which every answer has'
-  const mixed = [...all, ...expected.flatMap(({ contains = '' }) => contains)].find(
-    (expectation) => expectation.includes(`\${`) && !isValue(expectation),
-  )
+  if (expected.some(({ contains }) => contains !== undefined && textIn(contains) === ''))
+    return 'has an empty contains, which every answer has'
+  const mixed = [...all, ...expected.flatMap(({ contains = '' }) => contains)]
+    .map(textIn)
+    .find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
   return mixed === undefined ? undefined : `expects ${quote(mixed, 64)}: use a \${value} alone, or none`
 }
 

@@ -1,6 +1,7 @@
 import { exactJson, parseExactly } from '../../../base/json.ts'
 import type { HttpCall } from '../../../base/net/http/call.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
+import { textIn } from '../../assert/expectation.ts'
 import { expectationsOf } from './expectations.ts'
 import {
   isSigned,
@@ -21,7 +22,7 @@ export const templatesOf = (step: RequestStep | Step, settings: StepsSettings): 
   ...Object.values(step.headers ?? {}),
   ...Object.values(step.form ?? {}),
   ...expectationsOf(step).flatMap(({ json, xml, contains = '' }) =>
-    [...Object.values(json ?? {}), ...Object.values(xml ?? {}), contains].filter(isValue),
+    [...Object.values(json ?? {}), ...Object.values(xml ?? {}), contains].map(textIn).filter(isValue),
   ),
 ]
 

@@ -21,6 +21,7 @@ import {
   fail,
   isSignInRefusal,
   type Result,
+  reallyFailed,
 } from '../../engine/index.ts'
 import ftp, { ftpPortOf } from '../ftp/index.ts'
 import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
@@ -77,7 +78,9 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
     }
     case 'final': {
       const { firstMismatch: unmet } = outcome
-      const [first] = unmet
+      const first = unmet.find(reallyFailed) ?? unmet[0]
+      if (first?.notChecked !== undefined)
+        return { ...first, check, message: redact(`${summary}: ${bare(first.message)}`) }
       if (first) {
         // Some servers refuse a sign-in with status 200; repeating it could lock the account all the same.
         const fault = 'signIn' in step && step.signIn ? 'auth' : (first.fault ?? 'data')
@@ -209,7 +212,7 @@ async function* forward(run: StepsRun): AsyncGenerator<Result> {
     const result = await resultOf(run, step, context.signal, Math.max(1, ends - context.now()))
     yield { ...result, subject: step.name }
     // A slow step still provides what the next one needs.
-    if (result.status === 'failed' && result.fault !== 'threshold') failed = step.name
+    if (reallyFailed(result) && result.fault !== 'threshold') failed = step.name
   }
 }
 

@@ -1,6 +1,7 @@
 import { verifySetting } from '../../../base/net/http/route.ts'
 import { trustSettings } from '../../../base/net/trust.ts'
-import { type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
+import { type Expectation, type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
+import { textIn } from '../../assert/expectation.ts'
 import { addressesSettings, latencySetting, type SignIn } from '../../engine/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
@@ -40,10 +41,14 @@ const requestFields = {
     mistake: statusMistake,
     doc: 'Accepted status codes: 200, 2xx, 200-299. By default 2xx and those of until. Redirects are not followed',
   },
-  contains: { type: 'text', doc: `Text that the answer must contain, or one \${value}` },
-  json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
-  xml: { type: 'map', doc: 'Values expected in its XML, in the same form' },
-  expect: { type: 'map', doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
+  contains: { type: 'text', negatable: true, doc: `Text that the answer must contain, or one \${value}` },
+  json: {
+    type: 'map',
+    negatable: true,
+    doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}`,
+  },
+  xml: { type: 'map', negatable: true, doc: 'Values expected in its XML, in the same form' },
+  expect: { type: 'map', negatable: true, doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
 } as const satisfies SettingsSpec
 
 const ftpFields = {
@@ -68,6 +73,7 @@ const ftpFields = {
 const untilFields = {
   expect: {
     type: 'map',
+    negatable: true,
     doc: 'Values of the last answer: $.path in JSON or /path in XML to text, /pattern/ or comparison',
   },
   status: {
@@ -84,7 +90,7 @@ const untilFields = {
 } as const satisfies SettingsSpec
 
 const failsFields = {
-  expect: { type: 'map', required: true, doc: 'Values that identify such an answer; all must match' },
+  expect: { type: 'map', required: true, negatable: true, doc: 'Values that identify such an answer; all must match' },
   says: {
     type: 'text',
     required: true,
@@ -180,7 +186,7 @@ export type FtpStep = NonNullable<Step['ftp']>
 export type RequestStep = Values<typeof requestFields>
 
 /** Whether an expectation consists of a single value. */
-export const isValue = (expectation: string): boolean => /^\$\{[A-Za-z]\w*\}$/.test(expectation)
+export const isValue = (expectation: Expectation): boolean => /^\$\{[A-Za-z]\w*\}$/.test(textIn(expectation))
 
 /** The status codes that a step accepts. */
 export const statusesOf = (step: RequestStep | Step): readonly string[] =>

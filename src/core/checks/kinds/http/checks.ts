@@ -1,22 +1,21 @@
 import { count, showBytes } from '../../../base/format.ts'
 import type { Chain } from '../../../base/net/certificates.ts'
-import { undecodedCoding } from '../../../base/net/http/coding.ts'
 import { httpsAdvice, onlyHttp2, supportsTls } from '../../../base/net/http/diagnose.ts'
 import { quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
-import type { SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
+import type { Expectation, SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
 import {
   answerOf,
   type Content,
   evaluateAssertions,
+  evaluateEach,
   evaluateHealth,
+  evaluateText,
   jsonIn,
-  textOf,
-  together,
 } from '../../assert/content.ts'
 import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
-import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
+import { describeMismatch, isAbsence, isNegation } from '../../assert/expectation.ts'
 import { measuresIn } from '../../assert/measure.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
@@ -57,7 +56,7 @@ const versionSetting = {
   type: 'group',
   doc: 'Version that must be running; a mismatch is deployment-related',
   fields: {
-    expected: { type: 'text', required: true, doc: 'Text, /pattern/ or comparison' },
+    expected: { type: 'text', required: true, negatable: true, doc: 'Text, /pattern/ or comparison' },
     json: { type: 'text', default: '$.version', doc: 'JSON path of the version in the body' },
     header: { type: 'text', doc: 'Response header that contains the version, instead of json' },
   },
@@ -285,8 +284,8 @@ export const latency = onHttp({
 })
 
 const textSettings = {
-  contains: { type: 'text', doc: 'Text that the body must contain' },
-  matches: { type: 'text', doc: 'Regular expression that the first 64 KiB of the body must match' },
+  contains: { type: 'text', negatable: true, doc: 'Text that the body must contain' },
+  matches: { type: 'text', negatable: true, doc: 'Regular expression that the first 64 KiB of the body must match' },
 } as const satisfies SettingsSpec
 
 const emptyBodySettings = { status: statusSetting, version: versionSetting, ...textSettings, ...bodySettings } as const
@@ -295,7 +294,8 @@ type EmptyBodySettings = Values<typeof emptyBodySettings>
 /** Whether a status without a body may be healthy, or something is expected of the body, which fails by itself. */
 const isExpected = (settings: EmptyBodySettings): boolean => {
   const { status, version, contains, matches, health, json, xml, measure, links } = settings
-  return health || [status, version, contains, matches, json, xml, measure, links].some((value) => value !== undefined)
+  const texts = [contains, matches].filter((text) => !isNegation(text))
+  return health || [status, version, ...texts, json, xml, measure, links].some((value) => value !== undefined)
 }
 
 /** A server that lost its application, or a proxy in its place, often answers 200 and nothing. */
@@ -326,7 +326,11 @@ export const header = onHttp({
   ...ofAnswer,
   results: { header: 'The response headers are as expected' },
   settings: {
-    header: { type: 'map', doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3' },
+    header: {
+      type: 'map',
+      negatable: true,
+      doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3; {not: present} for none',
+    },
     judgeFrom,
   },
   when: ['header'],
@@ -334,22 +338,29 @@ export const header = onHttp({
     patterns.within(() => evaluateHeaders(content, valuesWithNonce(header, nonce))),
 })
 
-function evaluateHeaders({ address, headers, redact }: Content, expected: Readonly<Record<string, string>>) {
-  const problems = Object.entries(expected).flatMap(([name, expectation]) => {
-    const key = name.toLowerCase()
-    const value = Object.hasOwn(headers, key) ? headers[key] : undefined
-    if (value === undefined) return [`the answer has no header ${sanitize(name, 64)}`]
-    // The query of a redirect may contain a token.
-    const hideQuery = (text: string | Uint8Array): string => redact(text).replace(/\?.*/, '?…')
-    const problem = describeMismatch(value, expectation, key === 'location' ? hideQuery : redact)
-    if (problem === undefined) return []
-    return [
-      secretHeaders.has(key)
-        ? `header ${key} is not as expected (value not shown)`
-        : `header ${sanitize(name, 64)} ${problem}`,
-    ]
+function evaluateHeaders(
+  { address, headers, redact, unseen }: Content,
+  expected: Readonly<Record<string, Expectation>>,
+) {
+  const each = Object.entries(expected).map(([name, expectation]) => {
+    const evaluate = (): readonly string[] => {
+      const key = name.toLowerCase()
+      const value = Object.hasOwn(headers, key) ? headers[key] : undefined
+      if (isAbsence(expectation)) return value === undefined ? [] : [`the answer has the header ${sanitize(name, 64)}`]
+      if (value === undefined) return [`the answer has no header ${sanitize(name, 64)}`]
+      // The query of a redirect may contain a token.
+      const hideQuery = (text: string | Uint8Array): string => redact(text).replace(/\?.*/, '?…')
+      const problem = describeMismatch(value, expectation, key === 'location' ? hideQuery : redact)
+      if (problem === undefined) return []
+      return [
+        secretHeaders.has(key)
+          ? `header ${key} is not as expected (value not shown)`
+          : `header ${sanitize(name, 64)} ${problem}`,
+      ]
+    }
+    return [expectation, evaluate] as const
   })
-  return together('header', address, problems, `${count(Object.keys(expected).length, 'header')} as expected`)
+  return evaluateEach('header', address, `${count(each.length, 'header')} as expected`, unseen, each)
 }
 
 /**
@@ -412,26 +423,13 @@ export const content = onHttp({
   settings: { ...textSettings, judgeFrom },
   when: ['contains', 'matches'],
   evaluate: ({ content, nonce, patterns }, { contains, matches }) =>
-    patterns.within(() => evaluateText(content, withNonce(contains, nonce), withNonce(matches, nonce))),
+    patterns.within(() =>
+      evaluateText('content', content, { contains: withNonce(contains, nonce), matches: withNonce(matches, nonce) }),
+    ),
 })
 
-/** Never shows the body itself, which may contain anything. */
-function evaluateText(content: Content, contains: string | undefined, matches: string | undefined) {
-  const { address, headers, body, more } = content
-  const text = textOf(content)
-  const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
-  const coding = undecodedCoding(headers['content-encoding'])
-  const why = coding === undefined ? '' : `; its content-encoding is "${coding}", which svc does not know`
-  const problems: string[] = []
-  if (contains !== undefined && !text.includes(contains))
-    problems.push(`${part} does not contain ${quote(contains, 80)}${why}`)
-  const mismatch = matches === undefined ? undefined : patternMismatch(text, matches)
-  if (mismatch !== undefined) problems.push(`${part} ${mismatch}${why}`)
-  return together('content', address, problems, `${part} has the expected content`)
-}
-
 /** A body that is not valid XML cannot be evaluated by any other XML check either, so only `xml` reports it. */
-const isUnreadableXml = (content: Content, xml: Readonly<Record<string, string>> | undefined): boolean => {
+const isUnreadableXml = (content: Content, xml: Readonly<Record<string, Expectation>> | undefined): boolean => {
   const read = xml && answerOf(content).xml
   return read !== undefined && 'problem' in read
 }

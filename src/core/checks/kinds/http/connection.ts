@@ -34,10 +34,12 @@ export const bodySettings = {
   },
   json: {
     type: 'map',
+    negatable: true,
     doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] matches each element of a list; count(path) is the number of matches',
   },
   xml: {
     type: 'map',
+    negatable: true,
     doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index, it matches each element of that name; count(path) is the number of matches',
   },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
@@ -216,6 +218,8 @@ export async function acceptedResponse(http: Http, context: CheckContext) {
 /** The answer in the form that the checks of headers and body evaluate. */
 export const answer = sharedRead('body', bodyDoc, async (http: Http, context) => {
   const { status } = await acceptedResponse(http, context)
+  // Basic accepts an error page by default, which lacks anything.
+  const isPage = !http.accepted.includes('<500') || statusAllowed(status, ['2xx'])
   const { headers, bytes, more } = await body(http, undefined, context)
   const xml = http.readsXml ? await readXml(bytes, headers['content-type']) : undefined
   return {
@@ -225,6 +229,9 @@ export const answer = sharedRead('body', bodyDoc, async (http: Http, context) =>
       headers,
       body: bytes,
       more,
+      unseen: isPage
+        ? undefined
+        : `the status ${status} proves no absence: set status to the codes of a healthy answer`,
       redact: http.route.redact,
       at: context.date(),
       xml,

@@ -8,7 +8,7 @@ import { hostOf, portOf } from '../../../base/net/url.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { answerOf, type Content, evaluateAssertions } from '../../assert/content.ts'
 import { type DocumentAnswer, missingList, select } from '../../assert/document.ts'
-import { describeMismatch, statusAllowed, withPatternBudget } from '../../assert/expectation.ts'
+import { describeMismatch, statusAllowed, textIn, withPatternBudget } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
 import { measuresIn } from '../../assert/measure.ts'
 import { readXml } from '../../assert/xml.ts'
@@ -208,10 +208,10 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
   for (const expected of [entry.type, documentedType]) {
     if (expected === undefined) continue
     // The content type in the document is chosen by the peer, so it is compared as text and never used as a pattern.
-    const isSame = type === expected.trim().toLowerCase()
+    const isSame = type === textIn(expected).trim().toLowerCase()
     const problem = expected === entry.type ? describeMismatch(type, expected) : isSame ? undefined : ''
     if (problem === undefined) continue
-    const why = problem === '' ? `is ${quote(type, 80)}, expected ${quote(expected, 80)}` : problem
+    const why = problem === '' ? `is ${quote(type, 80)}, expected ${quote(textIn(expected), 80)}` : problem
     return [fail('links', 'data', `${code('type')}${text}, whose type ${why}`, more)]
   }
   const fine = ok('links', `${text}${type === '' ? '' : `, ${quote(type, 80)}`}`, more)

@@ -1,6 +1,7 @@
 import { count } from '../../../base/format.ts'
 import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
+import { skipSetting, withoutSkipped } from '../../assert/skip.ts'
 import { type DatabaseConnection, figure, onDatabase } from '../../database/index.ts'
 import { type CheckContext, fail, ok, type Result } from '../../engine/index.ts'
 
@@ -56,16 +57,18 @@ export const tables = onDatabase({
   },
   privilege: 'GRANT SELECT ON <database>.* TO <account>',
   optional: true,
-  observe: async (connection, _, context) => {
+  settings: { skipTables: skipSetting('Tables of the check `tables`') },
+  observe: async (connection, { skipTables }, context) => {
     const rows = await connection.ask(`SELECT table_name AS name, (SELECT COUNT(*) FROM information_schema.tables
         WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE') AS total FROM information_schema.tables
       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name LIMIT ${maxTables}`)
-    const names = rows.flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
+    const all = rows.flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
+    const names = withoutSkipped(all, (name) => name, skipTables)
     if (names.length === 0) return undefined
     context.step('tables')
     const readings = await readTables(connection, names, context)
     if (readings.looked === 0 && readings.denied !== undefined) throw readings.denied
-    return { ...readings, total: Math.max(names.length, figure(rows[0], 'total') ?? 0) }
+    return { ...readings, total: Math.max(all.length, figure(rows[0], 'total') ?? 0) - (all.length - names.length) }
   },
   evaluate: (observed): Result<'tables'> | [] => {
     if (observed === undefined) return []

@@ -1,5 +1,6 @@
 import { count, showBytes } from '../../../base/format.ts'
 import type { SettingsSpec, Threshold } from '../../../base/settings/index.ts'
+import { skipSetting, withoutSkipped } from '../../assert/skip.ts'
 import { figure, onDatabase, text, truth } from '../../database/index.ts'
 import {
   atMost,
@@ -45,6 +46,7 @@ const slotSettings = {
     default: { warn: 600_000 },
     doc: 'Maximum time that a replication slot is without its consumer. PostgreSQL before 17 does not report it: the readings of earlier runs then count, and without them any such slot is a warning',
   },
+  skipSlots: skipSetting('Replication slots'),
 } as const satisfies SettingsSpec
 
 /** Milliseconds between stored readings. */
@@ -91,7 +93,8 @@ export const slots = onDatabase({
     }
     return observed
   },
-  evaluate: (slots, settings) => {
+  evaluate: (all, settings) => {
+    const slots = withoutSkipped(all, ({ name }) => name, settings.skipSlots)
     if (slots.length === 0) return ok('slots', 'none')
     const results = worstFirst(slots.map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots)))
     const [first, ...others] = results.filter(({ status }) => status !== 'ok')

@@ -1,6 +1,7 @@
 import { count } from '../../../base/format.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
-import { figure, flag, limitOnDatabase, text } from '../../database/index.ts'
+import { skipSetting, withoutSkipped } from '../../assert/skip.ts'
+import { figure, flag, limitOnDatabase, type Row, text } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
 import { hiddenWithout, inMs } from './checks.ts'
 import { identifier } from './errors.ts'
@@ -12,6 +13,14 @@ const largeTables = {
   default: 10_000,
   doc: 'Number of rows, dead ones included, above which `dead tuples` and `last vacuum` check a table',
 } as const satisfies SettingsSpec[string]
+
+const skipTables = skipSetting('Tables of `dead tuples` and `last vacuum`, as schema.table,')
+
+/** The first table that svc.yaml does not leave out, of rows that begin with the worst. */
+const firstOf = (rows: readonly Row[], skipped: readonly string[]): Row | undefined =>
+  withoutSkipped(rows, (row) => text(row, 'name', 128), skipped)[0]
+/** The number of tables that are read to find it. */
+const candidates = (skipped: readonly string[]): number => (skipped.length === 0 ? 1 : 1_000)
 
 const noTables = (rows: number): string => `no table of this database has more than ${rows} rows`
 const standbyCountsNothing = 'the server does not count tuples (track_counts)'
@@ -27,19 +36,21 @@ export const deadTuples = limitOnDatabase({
   unit: 'percent',
   default: { warn: 20, limit: 40 },
   doc: 'Maximum share of dead tuples in a table',
-  settings: { largeTables },
-  observe: async ({ ask }, { largeTables: rows }) => {
-    const [row] = await ask(`SELECT ${counting}, worst.* FROM (SELECT 1) AS one LEFT JOIN LATERAL (
+  settings: { largeTables, skipTables },
+  observe: async ({ ask }, { largeTables: rows, skipTables: skipped }) => {
+    const all = await ask(`SELECT ${counting}, worst.* FROM (SELECT 1) AS one LEFT JOIN LATERAL (
         SELECT schemaname || '.' || relname AS name, n_dead_tup AS dead,
           100 * n_dead_tup::float8 / (n_live_tup + n_dead_tup) AS percent
-        FROM pg_stat_user_tables WHERE n_live_tup + n_dead_tup > ${rows} ORDER BY percent DESC LIMIT 1) AS worst ON true`)
+        FROM pg_stat_user_tables WHERE n_live_tup + n_dead_tup > ${rows} ORDER BY percent DESC LIMIT ${candidates(skipped)}) AS worst ON true`)
+    const [row] = all
+    const worst = firstOf(all, skipped)
     return {
       isStandby: flag(row, 'standby'),
       isCounted: flag(row, 'counted'),
       /** Empty if no table is large. */
-      name: text(row, 'name', 128),
-      dead: figure(row, 'dead'),
-      percent: figure(row, 'percent'),
+      name: text(worst, 'name', 128),
+      dead: figure(worst, 'dead'),
+      percent: figure(worst, 'percent'),
     }
   },
   evaluate: ({ isStandby, isCounted, name, dead = 0, percent: value }, compare, { largeTables: rows }) => {
@@ -60,10 +71,10 @@ export const lastVacuum = limitOnDatabase({
   unit: 'duration',
   default: { warn: 7 * 86_400_000 },
   doc: 'Maximum time since the last VACUUM of a table whose dead tuples make it due for autovacuum',
-  settings: { largeTables },
-  observe: async ({ ask }, { largeTables: rows }) => {
+  settings: { largeTables, skipTables },
+  observe: async ({ ask }, { largeTables: rows, skipTables: skipped }) => {
     // A table that was never vacuumed has waited since the statistics began, at the earliest.
-    const [row] = await ask(`SELECT ${counting}, current_setting('autovacuum') = 'on' AS autovacuum,
+    const all = await ask(`SELECT ${counting}, current_setting('autovacuum') = 'on' AS autovacuum,
         (SELECT count(*) FROM pg_stat_user_tables WHERE n_live_tup + n_dead_tup > ${rows}) AS tables, oldest.*
       FROM (SELECT 1) AS one LEFT JOIN LATERAL (
         SELECT schemaname || '.' || t.relname AS name, ${inMs(`clock_timestamp() - coalesce(
@@ -72,15 +83,17 @@ export const lastVacuum = limitOnDatabase({
           JOIN pg_stat_database AS d ON d.datname = current_database()
         WHERE n_live_tup + n_dead_tup > ${rows} AND n_dead_tup > greatest(c.reltuples, 0) *
           current_setting('autovacuum_vacuum_scale_factor')::float8 + current_setting('autovacuum_vacuum_threshold')::float8
-        ORDER BY age DESC LIMIT 1) AS oldest ON true`)
+        ORDER BY age DESC LIMIT ${candidates(skipped)}) AS oldest ON true`)
+    const [row] = all
+    const oldest = firstOf(all, skipped)
     return {
       isStandby: flag(row, 'standby'),
       isCounted: flag(row, 'counted'),
       isAutomatic: flag(row, 'autovacuum'),
       tables: figure(row, 'tables'),
       /** The table that has waited longest; empty if none is due. */
-      name: text(row, 'name', 128),
-      ageMs: figure(row, 'age'),
+      name: text(oldest, 'name', 128),
+      ageMs: figure(oldest, 'age'),
     }
   },
   evaluate: ({ isStandby, isCounted, isAutomatic, tables, name, ageMs: value }, compare, settings) => {

@@ -1,6 +1,7 @@
 import { count } from '../../../base/format.ts'
 import { quote, sanitize } from '../../../base/net/text.ts'
 import { MissingPrivilegeError } from '../../../base/probe-error.ts'
+import { skipSetting, withoutSkipped } from '../../assert/skip.ts'
 import { type CheckContext, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import {
   type Account,
@@ -125,14 +126,17 @@ export const allQueues = onManagement({
     'all queues':
       'Each queue that the account may see, up to 5,000, is served by its home node, or by all members of a quorum queue or stream',
   },
+  settings: { skipQueues: skipSetting('Queues of the check `all queues`') },
   privilege: `${setTags('<account>')}; ${setPermissions('<account>')}`,
   observe: async (management, _, context: CheckContext) => {
     context.step('all queues')
     const listing = await listQueues(management)
     return { ...listing, hidden: await hiddenVhost(management, listing) }
   },
-  evaluate: ({ queues, total, hidden }): Result<'all queues'> => {
+  evaluate: ({ queues: all, total: listed, hidden }, { skipQueues }): Result<'all queues'> => {
     const check = 'all queues'
+    const queues = withoutSkipped(all, ({ name }) => name, skipQueues)
+    const total = listed - (all.length - queues.length)
     const lines = (why: (queue: ListedQueue) => string | undefined): readonly string[] =>
       queues.flatMap((queue) => {
         const reason = why(queue)

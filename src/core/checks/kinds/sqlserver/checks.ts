@@ -1,22 +1,20 @@
 import { count } from '../../../base/format.ts'
-import type { SettingsSpec } from '../../../base/settings/index.ts'
+import { skipSetting, withoutSkipped } from '../../assert/skip.ts'
 import { figure, type Row, text } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { grants, mayState, onSqlserver, requireCounters, requirePermission } from './access.ts'
 
 /** A setting that all checks of the server's databases share. */
-export const ignore = {
-  type: 'texts',
-  default: [],
-  narrows: true,
-  doc: 'Databases to exclude from all checks',
-} as const satisfies SettingsSpec[string]
+export const ignore = skipSetting('Databases')
 
 /** The databases without the ignored ones. */
 export const withoutIgnored = <T extends { readonly name: string }>(
   databases: readonly T[],
   names: readonly string[],
-): readonly T[] => databases.filter(({ name }) => !names.some((one) => one.toLowerCase() === name.toLowerCase()))
+): readonly T[] =>
+  withoutSkipped(databases, ({ name }) => name, names).filter(
+    ({ name }) => !names.some((one) => one.toLowerCase() === name.toLowerCase()),
+  )
 
 /** The first few names, and the number of the others. */
 export const listNames = (names: readonly string[]): string =>
