@@ -41,7 +41,9 @@ describe('mail', () => {
       url: 'https://svc.example.com/#orders',
     })
     expect(await mail.receiver.send([sent], signal())).toEqual({ what: 'accepted' })
-    expect(header(mails[0], 'Subject')).toBe('[prod] FAILED: Sql/postgres orders: connect')
+    expect(header(mails[0], 'Subject')).toBe(
+      '[prod] FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection',
+    )
     expect(header(mails[0], 'Auto-Submitted')).toBe('auto-generated')
     expect(mails[0]).toContain('FAILED: Sql/postgres orders: connect\r\n  10.0.0.7:5432 refused the connection\r\n')
     expect(mails[0]).toContain('since 2026-11-24 11:42:54 UTC')
@@ -81,12 +83,14 @@ describe('mail', () => {
     const many = Array.from({ length: 500 }, (__, at) => notice({ id: `n${at}` }, { monitor: `tcp m${at}` }))
     expect(await mail.receiver.send(many, signal())).toEqual({ what: 'accepted' })
     expect(mails).toHaveLength(1)
-    expect(header(mails[0], 'Subject')).toBe('[prod] 500 failed: Sql/tcp m0, Sql/tcp m1, Sql/tcp m2 and 497 more')
+    expect(header(mails[0], 'Subject')).toBe(
+      '[prod] FAILED: Sql/tcp m0: connect: 10.0.0.7:5432 refused the connection (+499 failed)',
+    )
     const body = mails[0]?.replaceAll('=\r\n', '') ?? ''
     expect(many.filter(({ subject }) => !body.includes(`${subject.monitor}: connect`))).toEqual([])
   })
 
-  test('M4 the subject of a mail about several faults counts one warning as one', async () => {
+  test('M4 the subject of a mail about several faults names the worst, and counts one warning as one', async () => {
     const { peer, mails, receiver } = await mailServer()
     await using _ = peer
     const mail = await opened(receiver())
@@ -94,8 +98,8 @@ describe('mail', () => {
     await mail.receiver.send([of('tcp a', 'failed'), of('tcp b', 'warning')], signal())
     await mail.receiver.send([of('tcp a', 'warning'), of('tcp b', 'warning')], signal())
     expect(mails.map((one) => header(one, 'Subject'))).toEqual([
-      '[prod] 1 failed, 1 warning: Sql/tcp a, Sql/tcp b',
-      '[prod] 2 warnings: Sql/tcp a, Sql/tcp b',
+      '[prod] FAILED: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
+      '[prod] WARNING: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
     ])
   })
 

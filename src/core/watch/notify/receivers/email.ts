@@ -1,23 +1,11 @@
-import { count } from '../../../base/format.ts'
 import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'
-import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
+import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
-import {
-  isDrill,
-  keyOf,
-  linesOf,
-  messageDigest,
-  monitorText,
-  stateText,
-  subjectText,
-  summaryOf,
-  timeText,
-  withReceipt,
-} from './message.ts'
+import { headlineOf, keyOf, linesOf, messageDigest, timeText, withReceipt } from './message.ts'
 import { failureOf } from './post.ts'
 import { connectMail, type MailServer, mailAddress } from './smtp.ts'
 
@@ -43,8 +31,6 @@ const maxDescribed = 50
 const maxNamed = 2_000
 /** Subjects in the header that says to which threads a mail belongs. */
 const maxThreads = 20
-/** Monitors that the subject of a mail names. */
-const maxInSubject = 3
 /** Characters of the subject of a mail. */
 const maxSubject = 200
 /** Milliseconds for sending one mail. */
@@ -176,7 +162,7 @@ class Email implements Receiver {
     const composer = new this.#nodemailer.MailComposer({
       from,
       to: [...to],
-      subject: subjectOf(notices, this.#context),
+      subject: subjectOf(notices, this.#config, this.#context),
       text: isTest ? testText(notices) : textOf(notices, this.#config),
       messageId,
       date: new Date(now()),
@@ -274,29 +260,15 @@ function refusalOf(error: unknown, origin: string, redact: Redact): Delivery | u
     : { what: 'refused', message: `${origin} refuses the mail${says}`, fault: 'data' }
 }
 
-/** `[prod] FAILED: Sql/postgres orders: connect` */
-function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverContext): string {
-  const [first] = notices
+/** `[prod] FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection` */
+function subjectOf(
+  notices: readonly Notice[],
+  { details }: ReceiverConfig,
+  { server, isTest }: ReceiverContext,
+): string {
   if (isTest) return `[${server}] TEST of svc notify test: nothing has failed`
-  if (first === undefined) return `[${server}] nothing to report`
-  if (isDrill(first)) return `[${server}] ${summaryOf(first)}`
-  if (notices.length === 1) return cut(`[${server}] ${stateText(first).toUpperCase()}: ${subjectText(first.subject)}`)
-  const counts = [...Map.groupBy(notices, groupOf)].map(([group, { length }]) =>
-    group === 'warning' ? count(length, group) : `${length} ${group}`,
-  )
-  const names = [...new Set(notices.map(({ subject }) => monitorText(subject)))]
-  const more = names.length > maxInSubject ? ` and ${names.length - maxInSubject} more` : ''
-  return cut(`[${server}] ${counts.join(', ')}: ${names.slice(0, maxInSubject).join(', ')}${more}`)
+  return cut(`[${server}] ${headlineOf(notices, details)}`)
 }
-
-const groupOf = (notice: Notice): string =>
-  isOver(notice)
-    ? stateText(notice)
-    : notice.level === 'failed'
-      ? 'failed'
-      : notice.what === 'flapping'
-        ? 'flapping'
-        : 'warning'
 
 const cut = (text: string): string => (text.length > maxSubject ? `${text.slice(0, maxSubject - 1)}…` : text)
 
