@@ -376,6 +376,8 @@ function shapeOf(setting: Setting): Json {
     }
     case 'map':
       return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
+    case 'template':
+      return {}
     case 'threshold':
       return thresholdShape(setting.unit)
     case 'every':

@@ -4,6 +4,7 @@ import { ProbeError } from '../../../../base/probe-error.ts'
 import { type Problem, Secret, type SettingsSpec, type Values } from '../../../../base/settings/index.ts'
 import type { Delivery, Notice, Receiver } from '../../receiver.ts'
 import type { ReceiverConfig } from '../../settings.ts'
+import { OneByOne, type Posted } from '../each.ts'
 import { type AnyReceiverKind, type ReceiverContext, receiverKind, receiverTrust, urlTarget } from '../kind.ts'
 import { isDrill, messageDigest, withReceipt } from '../message.ts'
 import {
@@ -25,12 +26,8 @@ import { type AnyService, type ChatService, messageOf, type ServiceMessage, type
 /** The values of a receiver, by the names of its settings. */
 type Settings = Readonly<Record<string, unknown>> & Values<typeof receiverTrust>
 
-/** How many notices are remembered that a service accepted before it demanded a pause. */
-const maxAccepted = 10_000
 /** Bytes of an answer that are read. */
 const maxBody = 64 * 1_024
-/** Statuses that are about one alert: any other refusal would apply to each. */
-const ofOneAlert = [400, 413, 422]
 
 const addressName = ({ serverSetting = 'server' }: AnyService): string => serverSetting
 /** The address that a receiver states or its service has. */
@@ -110,8 +107,7 @@ class ServiceReceiver implements Receiver {
   readonly #context: ReceiverContext
   /** Scheme and host of a secret URL, once it was read. */
   #origin: string | undefined
-  /** The accepted notices of a batch that was accepted in part. */
-  readonly #accepted = new Set<string>()
+  readonly #oneByOne = new OneByOne()
 
   constructor(row: AnyService, config: ReceiverConfig, values: Settings, context: ReceiverContext) {
     this.#row = row
@@ -136,45 +132,21 @@ class ServiceReceiver implements Receiver {
       const { to: origin } = this.describe()
       return failureOf(error, { origin, isSent: false, stop: signal, signal, ms: 0, redact: String })
     }
-    if (this.sendsEach) return await this.#sendEach(notices, place, signal)
-    const { delivery, receipt } = await this.#post([first, ...notices.slice(1)], place, signal, id)
-    return withReceipt(notices, delivery, () => receipt)
+    if (this.sendsEach) {
+      return await this.#oneByOne.send(notices, async (notice) => await this.#post([notice], place, signal))
+    }
+    const { delivery, status } = await this.#post([first, ...notices.slice(1)], place, signal, id)
+    return withReceipt(notices, delivery, () => `status ${status}`)
   }
 
   async close(): Promise<void> {}
-
-  /** A request for each notice. One that is refused does not keep the others from arriving. */
-  async #sendEach(notices: readonly Notice[], place: Place, signal: AbortSignal): Promise<Delivery> {
-    const refused: { readonly id: string; readonly message: string }[] = []
-    let lastReceipt = ''
-    for (const notice of notices) {
-      // Do not send again what it accepted before a pause: it limits the number of requests.
-      if (this.#accepted.has(notice.id)) continue
-      const { delivery, receipt, status = 0 } = await this.#post([notice], place, signal)
-      if (delivery.what === 'later') {
-        const isPerhapsReceived = delivery.isPerhapsReceived || notices.some((one) => this.#accepted.has(one.id))
-        return { ...delivery, isPerhapsReceived }
-      }
-      if (delivery.what === 'accepted') {
-        lastReceipt = receipt
-        if (this.#accepted.size < maxAccepted) this.#accepted.add(notice.id)
-        continue
-      }
-      if (!ofOneAlert.includes(status)) return delivery
-      refused.push({ id: notice.id, message: delivery.message })
-    }
-    this.#accepted.clear()
-    if (refused.length === 0) return withReceipt(notices, { what: 'accepted' }, () => lastReceipt)
-    const message = [...new Set(refused.map((one) => one.message))].join('; ')
-    return { what: 'refused', message, ids: refused.map(({ id }) => id), fault: 'data' }
-  }
 
   async #post(
     notices: readonly [Notice, ...Notice[]],
     { base, values, secrets, trust }: Place,
     signal: AbortSignal,
     message?: string,
-  ): Promise<{ readonly delivery: Delivery; readonly receipt: string; readonly status?: number | undefined }> {
+  ): Promise<Posted> {
     const row = this.#row
     const { version, now } = this.#context
     const about = messageOf(
@@ -205,7 +177,7 @@ class ServiceReceiver implements Receiver {
       now,
     )
     const status = 'status' in reply ? reply.status : undefined
-    return { delivery: this.#deliveryOf(reply, target), receipt: `status ${status}`, status }
+    return { delivery: this.#deliveryOf(reply, target), status }
   }
 
   #deliveryOf(reply: HttpReply, { url, redact }: PostTarget): Delivery {
