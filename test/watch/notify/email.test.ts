@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { notice, opened, signal } from '../../support/notify/notice.ts'
@@ -19,6 +22,33 @@ async function mailServer(options: SmtpOptions = {}) {
   const receiver = (more = ''): string =>
     `{name: ops, email: {server: "smtp://127.0.0.1:${peer.port}", from: svc@svc.test, to: [accepted@svc.test]${more}}}`
   return { peer, mails, receiver }
+}
+
+/** An SMTP server on loopback without extensions, that keeps each line: smtp-server decodes the domains of addresses. */
+async function plainSmtp() {
+  const lines: string[] = []
+  const mails: string[] = []
+  const server = createServer((socket) => {
+    let mail: string[] | undefined
+    socket.on('error', () => {})
+    socket.write('220 mail.svc.test\r\n')
+    createInterface({ input: socket }).on('line', (line) => {
+      if (mail === undefined) {
+        lines.push(line)
+        const isData = line === 'DATA'
+        if (isData) mail = []
+        socket.write(isData ? '354 go on\r\n' : line === 'QUIT' ? '221 bye\r\n' : '250 ok\r\n')
+      } else if (line === '.') {
+        mails.push(mail.join('\r\n'))
+        mail = undefined
+        socket.write('250 queued\r\n')
+      } else mail.push(line)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const stop = async (): Promise<void> => void (await new Promise((resolve) => server.close(resolve)))
+  return { lines, mails, port: (server.address() as AddressInfo).port, stop }
 }
 
 const header = (mail: string | undefined, name: string): string | undefined => {
@@ -101,6 +131,44 @@ describe('mail', () => {
       '[prod] FAILED: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
       '[prod] WARNING: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
     ])
+  })
+
+  test('M4 a domain that is not ASCII is sent in its ASCII form, to servers without SMTPUTF8 too', async () => {
+    const { mails, lines, port, stop } = await plainSmtp()
+    await using _ = { [Symbol.asyncDispose]: stop }
+    const addresses = 'from: svc@bücher.example, to: [ops@bücher.example]'
+    const { receiver } = await opened(`{name: ops, email: {server: "smtp://127.0.0.1:${port}", ${addresses}}}`)
+    expect(await receiver.send([notice()], signal())).toEqual({ what: 'accepted' })
+    expect(lines.filter((line) => /^(?:MAIL|RCPT)/.test(line))).toEqual([
+      'MAIL FROM:<svc@xn--bcher-kva.example>',
+      'RCPT TO:<ops@xn--bcher-kva.example>',
+    ])
+    expect([header(mails[0], 'To'), header(mails[0], 'From')]).toEqual([
+      'ops@xn--bcher-kva.example',
+      'svc@xn--bcher-kva.example',
+    ])
+  })
+
+  test('M4 an address that is not ASCII before the @ goes only to a server that offers SMTPUTF8', async () => {
+    for (const hidden of [false, true]) {
+      const { peer, mails } = await mailServer({ ...{ hideSMTPUTF8: hidden }, onRcptTo: (_, __, done) => done() })
+      await using _ = peer
+      const server = `smtp://127.0.0.1:${peer.port}`
+      const { receiver } = await opened(
+        `{name: ops, email: {server: "${server}", from: svc@svc.test, to: [jörg@bücher.example]}}`,
+      )
+      const delivery = await receiver.send([notice()], signal())
+      if (hidden) {
+        expect(delivery).toMatchObject({ what: 'refused', fault: 'data' })
+        expect((delivery as { readonly message: string }).message).toMatch(
+          /does not offer SMTPUTF8, which "jörg@bücher.example" needs: use an address with ASCII before the @/,
+        )
+        expect(mails).toEqual([])
+      } else {
+        expect(delivery).toEqual({ what: 'accepted' })
+        expect(header(mails[0], 'To')).toBe('jörg@bücher.example')
+      }
+    }
   })
 
   test('M4 text of a peer starts no header and no second mail', async () => {

@@ -72,7 +72,7 @@ const addressOf = (server: string): string => {
   return mailAddress(host, port)
 }
 
-function mistakes({ server, username, password, to }: Settings): readonly Problem[] {
+function mistakes({ server, username, password, from, to }: Settings): readonly Problem[] {
   const problems: Problem[] = []
   const report = (path: Problem['path'], message: string): void => void problems.push({ path, message })
   const url = new URL(server)
@@ -86,8 +86,28 @@ function mistakes({ server, username, password, to }: Settings): readonly Proble
     report([username === undefined ? 'password' : 'username'], 'needs username and password together')
   }
   if (to.length === 0) report(['to'], 'is empty: give at least one address')
+  for (const [index, address] of to.entries()) {
+    if (sentAs(address) === undefined)
+      report(['to', index], 'has a domain that no server can have: correct what follows @')
+  }
+  if (sentAs(from) === undefined) report(['from'], 'has a domain that no server can have: correct what follows @')
   return problems
 }
+
+/**
+ * The address as servers take it: with its domain in ASCII (RFC 5891), unless the other part needs SMTPUTF8 (RFC 6531)
+ * anyway. Undefined for a domain without that form.
+ */
+function sentAs(address: string): string | undefined {
+  const at = address.lastIndexOf('@')
+  if (!isAscii(address.slice(0, at))) return address
+  const domain = isAscii(address) ? address.slice(at + 1) : URL.parse(`http://${address.slice(at + 1)}`)?.hostname
+  return domain === undefined ? undefined : `${address.slice(0, at)}@${domain}`
+}
+const isAscii = (text: string): boolean => /^[ -~]*$/.test(text)
+
+/** A mail that the server can never take. */
+class UnsendableError extends Error {}
 
 class Email implements Receiver {
   readonly #config: ReceiverConfig
@@ -107,7 +127,8 @@ class Email implements Receiver {
   }
 
   async send(notices: readonly Notice[], stop: AbortSignal, id?: string): Promise<Delivery> {
-    const { server: written, username, password, servername, caFile, fingerprint, from, to } = this.#values
+    const { server: written, username, password, servername, caFile, fingerprint } = this.#values
+    const [from = '', ...to] = [this.#values.from, ...this.#values.to].map((one) => sentAs(one) ?? one)
     const origin = addressOf(written)
     const signal = AbortSignal.any([stop, AbortSignal.timeout(sendMs)])
     const since = performance.now()
@@ -125,7 +146,7 @@ class Email implements Receiver {
         trust: await readTrust(this.#values, files),
         servername,
       }
-      const message = await this.#compose(notices, id)
+      const message = await this.#compose(notices, id, { from, to })
       const credentials = username === undefined || secret === undefined ? undefined : { user: username, pass: secret }
       const { rejected, response } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
       if (rejected.length > 0) {
@@ -151,8 +172,11 @@ class Email implements Receiver {
 
   async close(): Promise<void> {}
 
-  async #compose(notices: readonly Notice[], id: string | undefined): Promise<Buffer> {
-    const { from, to } = this.#values
+  async #compose(
+    notices: readonly Notice[],
+    id: string | undefined,
+    { from, to }: Pick<Settings, 'from' | 'to'>,
+  ): Promise<Buffer> {
     const { isTest, now } = this.#context
     const domain = from.slice(from.lastIndexOf('@') + 1)
     const messageId = `<svc.${messageDigest(this.#config.name, notices, id)}@${domain}>`
@@ -204,6 +228,11 @@ class Email implements Receiver {
     signal.addEventListener('abort', stopped, { once: true })
     try {
       await Promise.race([broken, new Promise<void>((resolve) => connection.connect(() => resolve()))])
+      const beyond = [mail.from, ...mail.to].find((address) => !isAscii(address))
+      if (beyond !== undefined && !/[ -]SMTPUTF8\b/im.test(String(connection.lastServerResponse))) {
+        const why = `${server.origin} does not offer SMTPUTF8, which ${quote(beyond, 100)} needs`
+        throw new UnsendableError(`${why}: use an address with ASCII before the @`)
+      }
       const { credentials } = mail
       if (credentials !== undefined) {
         await Promise.race([
@@ -235,6 +264,7 @@ class Email implements Receiver {
 
 /** The delivery that follows from a reply of the server. Undefined for errors without a reply. */
 function refusalOf(error: unknown, origin: string, redact: Redact): Delivery | undefined {
+  if (error instanceof UnsendableError) return { what: 'refused', message: error.message, fault: 'data' }
   const { code, responseCode, response } = (error ?? {}) as {
     readonly code?: unknown
     readonly responseCode?: unknown
