@@ -147,6 +147,10 @@ class Email implements Receiver {
         servername,
       }
       const message = await this.#compose(notices, id, { from, to })
+      if (this.#context.show) {
+        this.#context.show(message.toString())
+        return { what: 'accepted' }
+      }
       const credentials = username === undefined || secret === undefined ? undefined : { user: username, pass: secret }
       const { rejected, response } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
       if (rejected.length > 0) {

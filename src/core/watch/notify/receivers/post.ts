@@ -10,6 +10,7 @@ import { hostOf, portOf } from '../../../base/net/url.ts'
 import { type FaultClass, ProbeError } from '../../../base/probe-error.ts'
 import { classify } from '../../../checks/engine/index.ts'
 import type { Delivery } from '../receiver.ts'
+import type { ReceiverContext } from './kind.ts'
 
 /** Milliseconds for one request, with its connection. */
 const answerMs = 10_000
@@ -132,6 +133,18 @@ export async function request(
     return failureOf(error, { origin, isSent, stop, signal, ms: performance.now() - since, redact: place.redact })
   }
 }
+
+/** How a receiver sends: a preview shows the request instead, and takes it as accepted. */
+export const sendingBy = ({ show }: Pick<ReceiverContext, 'show'>): typeof request =>
+  show === undefined
+    ? request
+    : async ({ url, headers: common }, { method, headers, body = '' }, _, now) => {
+        const lines = Object.entries({ Host: url.host, ...headers, ...common }).map(
+          ([name, value]) => `${name}: ${value}`,
+        )
+        show([`${method} ${url.href}`, ...lines, '', body].join('\n'))
+        return { status: 200, headers: {}, quoted: '', sentAt: now(), receivedAt: now() }
+      }
 
 /** A connection to the first address that accepts one. */
 async function connect({ url, isSecret, trust, servername, redact }: PostTarget, signal: AbortSignal) {

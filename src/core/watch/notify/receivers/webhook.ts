@@ -27,8 +27,8 @@ import {
   type PostTarget,
   placeMistake,
   redactorOf,
-  request,
   secretUrl,
+  sendingBy,
   shownPlace,
 } from './post.ts'
 import { filled, templateMistake } from './template.ts'
@@ -171,7 +171,7 @@ class Webhook implements Receiver {
     signal: AbortSignal,
     message: string | undefined,
   ): Promise<Posted> {
-    const { now, files } = this.#context
+    const { now, files, show } = this.#context
     const { method, accept } = this.#values
     const id = `svc_${messageDigest(this.#config.name, notices, message)}`
     const timestamp = String(Math.floor(now() / 1_000))
@@ -196,7 +196,9 @@ class Webhook implements Receiver {
         ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name, value.replaceAll(/[\r\n]/g, ' ')])),
         'webhook-id': id,
         'webhook-timestamp': timestamp,
-        ...(secret === undefined ? {} : { 'webhook-signature': sign({ id, timestamp, body }, keyOfSecret(secret)) }),
+        ...(secret === undefined
+          ? {}
+          : { 'webhook-signature': show ? secret : sign({ id, timestamp, body }, keyOfSecret(secret)) }),
       }
     } catch (error) {
       const { to: origin } = this.describe()
@@ -205,7 +207,7 @@ class Webhook implements Receiver {
       }
     }
     const keep = accept.json === undefined ? {} : { maxBody }
-    const reply = await request(place, { method, headers, body, ...keep }, signal, now)
+    const reply = await sendingBy(this.#context)(place, { method, headers, body, ...keep }, signal, now)
     const status = 'status' in reply ? reply.status : undefined
     return { delivery: this.#deliveryOf(reply, place), status }
   }
