@@ -100,9 +100,9 @@ describe('svc notify preview', () => {
         expect(preview?.requests.length).toBeGreaterThan(0)
         expect(stdout).not.toContain('svc.invalid')
         const references = JSON.stringify(receiverRows[kind]?.settings).match(/(?<="env":")\w+/g) ?? []
-        const shown = references.filter((name) => stdout.includes(`{env: ${name}}`))
+        const inOutput = references.filter((name) => stdout.includes(`{env: ${name}}`))
         // A drill has a key of its own, and the password of a mail server is no part of a mail.
-        if (kind !== 'email' && references.length > 0) expect(shown.length).toBeGreaterThan(0)
+        if (kind !== 'email' && references.length > 0) expect(inOutput.length).toBeGreaterThan(0)
       }
     },
   )

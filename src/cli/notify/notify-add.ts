@@ -59,7 +59,7 @@ export async function addition(
   }
   const before = await textToChange(origin)
   const settings: Entry = typedSettings(kind, flags.set ?? [])
-  const kept = new Map<string, string>()
+  const bySetting = new Map<string, string>()
   const secrets = secretsIn(kind)
   if (flags.stdin && secrets.length !== 1) {
     throw new Fault('Usage', `--stdin is for kinds with one secret; ${kindName} requires ${secrets.length}`, {
@@ -69,11 +69,15 @@ export async function addition(
   for (const [setting, { doc }] of requiredOf(kind)) {
     if (settings[setting] !== undefined) continue
     if (!secrets.includes(setting)) {
-      settings[setting] = settingOf(kind, setting, await ask(`${setting} (${doc})`, `--set ${setting}=VALUE`, io, signal))
+      settings[setting] = settingOf(
+        kind,
+        setting,
+        await ask(`${setting} (${doc})`, `--set ${setting}=VALUE`, io, signal),
+      )
       continue
     }
     settings[setting] = referenceTo(name, setting, flags.secrets)
-    if (flags.secrets !== 'env') kept.set(setting, await secretFor(setting, doc, flags, io, signal))
+    if (flags.secrets !== 'env') bySetting.set(setting, await secretFor(setting, doc, flags, io, signal))
   }
   const { withItem } = await loadEdit()
   const after = await withItem(before, ['notify'], { name, [kindName]: settings })
@@ -84,7 +88,8 @@ export async function addition(
     notes: variables.map((variable) => `Set the variable for svc serve: ${variable}=…`),
     keepSecrets: async (stop) => {
       const undo: (() => Promise<void>)[] = []
-      for (const [setting, secret] of kept) undo.push(await keep(kind, name, setting, secret, flags, origin, io, stop))
+      for (const [setting, secret] of bySetting)
+        undo.push(await keep(kind, name, setting, secret, flags, origin, io, stop))
       return async () => {
         for (const one of undo) await one()
       }
@@ -148,12 +153,14 @@ const variableOf = (name: string, setting: string): string =>
     .toUpperCase()
     .replaceAll(/[^A-Z0-9_]/g, '_')
     .replace(/^(?=\d)/, '_')
-const keptName = (name: string, setting: string): string => `${name}-${setting}`
+const secretName = (name: string, setting: string): string => `${name}-${setting}`
 
 /** The reference to a secret as svc.yaml has it. */
 function referenceTo(name: string, setting: string, place: SecretPlace): object {
   if (place === 'env') return { env: variableOf(name, setting) }
-  return place === 'keychain' ? { keychain: keptName(name, setting) } : { file: `${keptName(name, setting)}.secret` }
+  return place === 'keychain'
+    ? { keychain: secretName(name, setting) }
+    : { file: `${secretName(name, setting)}.secret` }
 }
 
 /** Stores one secret. Resolves with a function that removes it. */
@@ -177,14 +184,14 @@ async function keep(
     }
     await proveKeychain(env)
     await keepSecret(
-      keptName(name, setting),
+      secretName(name, setting),
       { secret, ...placeOf(hostAndPort(target.host, target.port)) },
       env,
       signal,
     )
-    return async () => void (await removeSecret(keptName(name, setting), env, signal))
+    return async () => void (await removeSecret(secretName(name, setting), env, signal))
   }
-  const path = join(dirname(config), `${keptName(name, setting)}.secret`)
+  const path = join(dirname(config), `${secretName(name, setting)}.secret`)
   try {
     replaceFile(path, `${secret}\n`, 0o600, await ownerFor(config))
   } catch (error) {

@@ -6,7 +6,7 @@ import { type Notice, openReceiver, type ReceiverConfig, worstFirst } from '../.
 import { packageJson } from '../io/process.ts'
 
 /** The incidents of a preview. */
-export type Incidents = 'fault' | 'recovery' | 'many'
+export type PreviewedIncidents = 'fault' | 'recovery' | 'many'
 
 type Sender = {
   /** `serve.name`; absent: the name of this machine. */
@@ -18,9 +18,13 @@ type Sender = {
 
 /**
  * The requests, mails or inputs by which a receiver would tell of incidents, as texts. Connects to nothing, starts nothing
- * and reads no secret: each is shown as its reference.
+ * and reads no secret: each appears as its reference.
  */
-export async function previewOf(config: ReceiverConfig, what: Incidents, sender: Sender): Promise<readonly string[]> {
+export async function previewOf(
+  config: ReceiverConfig,
+  what: PreviewedIncidents,
+  sender: Sender,
+): Promise<readonly string[]> {
   const { server = hostname(), url, now } = sender
   const texts: string[] = []
   const standIns = new Map<string, string>()
@@ -58,8 +62,8 @@ function withStandIns(value: unknown, standIns: Map<string, string>): unknown {
 function withReferences(text: string, standIns: ReadonlyMap<string, string>): string {
   const decoded = text.replaceAll(/(?<=: Basic )[A-Za-z0-9+/=]+/g, (base64) => Buffer.from(base64, 'base64').toString())
   return [...standIns].reduce(
-    (shown, [standIn, origin]) =>
-      shown
+    (left, [standIn, origin]) =>
+      left
         .replaceAll(standIn, origin)
         .replaceAll(encodeURIComponent(standIn), origin)
         .replaceAll(new URL(standIn).host, `the host of ${origin}`),
@@ -67,8 +71,8 @@ function withReferences(text: string, standIns: ReadonlyMap<string, string>): st
   )
 }
 
-/** Incidents that nobody has: of a monitor that svc.yaml need not have. */
-function noticesFor(what: Incidents, { server = '', url, timezone, now }: Sender): readonly Notice[] {
+/** PreviewedIncidents that nobody has: of a monitor that svc.yaml need not have. */
+function noticesFor(what: PreviewedIncidents, { server = '', url, timezone, now }: Sender): readonly Notice[] {
   const at = now.getTime()
   const fault: Notice = {
     subject: { server, type: 'Sql', monitor: 'postgres orders', check: 'connect' },
