@@ -159,13 +159,16 @@ export function messageOf(
   { server, url: page, isTest = false }: Pick<ReceiverContext, 'server' | 'url' | 'isTest'>,
 ): ServiceMessage {
   const [notice] = notices
+  const title = isTest ? 'TEST of svc notify test: nothing has failed' : headlineOf(notices, details)
   const lines = (one: Notice, index: number): string =>
     [
-      ...linesOf(one, details, { isTitled: index > 0, hasLinks: false }),
+      // The title has said it of the first.
+      ...linesOf(one, details, { isTitled: index > 0, hasLinks: false }).filter(
+        (line) => index > 0 || !title.includes(line.trim()),
+      ),
       // Where a recovery closes nothing, people recognize by it what has recovered.
       ...(row.alerts !== undefined || isDrill(one) ? [] : [`  incident ${sanitize(one.incident, 128)}`]),
     ].join('\n')
-  const title = isTest ? 'TEST of svc notify test: nothing has failed' : headlineOf(notices, details)
   const text = isTest ? notice.text : notices.map(lines).join('\n\n')
   return {
     title: within(`[${server}] ${title}`, row.limits.title, row),
