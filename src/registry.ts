@@ -44,7 +44,9 @@ export const commands: Record<string, Load> = {
   'monitors:validate': async () => (await import('./commands/monitors.ts')).MonitorsValidate,
   nodes: async () => (await import('./commands/nodes.ts')).default,
   'nodes:forget': async () => (await import('./commands/nodes.ts')).NodesForget,
+  'notify:add': async () => (await import('./commands/notify.ts')).NotifyAdd,
   'notify:list': async () => (await import('./commands/notify.ts')).NotifyList,
+  'notify:preview': async () => (await import('./commands/notify.ts')).NotifyPreview,
   'notify:test': async () => (await import('./commands/notify.ts')).NotifyTest,
   passwd: async () => (await import('./commands/passwd.ts')).default,
   'profile:add': async () => (await import('./commands/profile.ts')).ProfileAdd,
@@ -86,7 +88,7 @@ export const commands: Record<string, Load> = {
 
 export const topics: Record<string, string> = {
   monitors: 'List, test and validate monitors, and find services to monitor',
-  notify: 'List and test the receivers of notifications',
+  notify: 'Add, list and test the receivers of notifications',
   users: "Manage the users in this machine's store",
   roles: 'Assign, remove and show roles and permissions',
   sessions: 'List and end sessions',

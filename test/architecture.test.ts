@@ -136,7 +136,7 @@ const cliLaw: Record<string, readonly string[]> = {
   monitors: ['io', 'render', 'command', 'session'],
   nodes: ['render'],
   drivers: ['io', 'render', 'session'],
-  notify: ['io', 'render'],
+  notify: ['io', 'render', 'command', 'settings', 'keychain', 'session'],
   silences: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
   roles: ['io', 'render', 'command', 'settings', 'session'],

@@ -63,6 +63,8 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['monitors', 'remove', 'shop'], code: 2 },
   { args: ['monitors', 'edit', 'shop'], code: 2 },
   { args: ['notify', 'list'], code: 0 },
+  { args: ['notify', 'add', 'slack', '--secrets', 'env'], code: 12 },
+  { args: ['notify', 'preview', 'ops'], code: 2 },
   { args: ['notify', 'test'], code: 12 },
   { args: ['secrets', 'list'], code: 0 },
   { args: ['secrets', 'set', 'db', '--for', 'db1:5432', '--stdin'], stdin: 'x', code: 11 },

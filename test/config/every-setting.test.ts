@@ -99,6 +99,10 @@ const mistakes: { readonly [T in Setting['type']]: (setting: Extract<Setting, { 
     [{ a: ['b'] }, 'must be text, not a list', '.a'],
     [{ Cookie: 'x' }, 'contains a credential: use a setting that accepts {env: NAME} or {file: /path}', '.Cookie'],
   ],
+  template: ({ mistake }) => [
+    [{ a: { env: '' } }, 'must be a name: write {env: NAME}, {file: /path} or {keychain: name}', '.a.env'],
+    [['{other}'], mistake?.('{other}') ?? '', '[0]'],
+  ],
   threshold: ({ unit, default: usual = {} }) => [
     ...figures(unit),
     [{ warn: 'much' }, `must be written like ${likes[unit]}, not "much"`, '.warn'],

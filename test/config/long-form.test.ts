@@ -24,6 +24,7 @@ const samples: Readonly<Record<Exclude<Setting['type'], 'group' | 'groups' | 'ch
   secret: { env: 'A_SECRET' },
   texts: ['a'],
   map: { a: 'b' },
+  template: { a: ['{summary}'] },
   threshold: { warn: 2 },
   every: '1m',
 }

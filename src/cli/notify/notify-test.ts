@@ -1,13 +1,14 @@
 import { hostname } from 'node:os'
-import { exits } from '../../core/base/errors.ts'
+import { exits, type FaultName } from '../../core/base/errors.ts'
 import { filesWithin } from '../../core/base/files/index.ts'
-import type { Config } from '../../core/config/index.ts'
+import { type Config, loadEdit } from '../../core/config/index.ts'
 import {
   type Delivery,
   type Notice,
   openReceiver,
   type ReceiverConfig,
   receiverAddress,
+  receiverKinds,
 } from '../../core/watch/notify/index.ts'
 import { machine, packageJson } from '../io/process.ts'
 
@@ -100,7 +101,40 @@ export function exitOfTests(tests: readonly ReceiverTest[]): number {
   return tests.some(({ result }) => result === 'accepted') ? exits.partial.code : exits[reasonOf(first.delivery)].code
 }
 
-function reasonOf(delivery: Delivery): keyof typeof exits {
+/** The fault of a command that ends because a receiver did not accept. */
+export const faultFor = (delivery: Delivery): FaultName => faults[reasonOf(delivery)]
+const faults = {
+  unreachable: 'Unreachable',
+  timeout: 'Timeout',
+  local: 'Local',
+  serverError: 'ServerError',
+  rejected: 'BadRequest',
+} as const
+
+/**
+ * One line for each receiver that refuses: where svc.yaml has it, and the settings that decide. `text`: that of svc.yaml.
+ */
+export async function linesToChange(
+  tests: readonly ReceiverTest[],
+  origin: string,
+  text: string,
+): Promise<readonly string[]> {
+  const { lineAt, receiversIn } = await loadEdit()
+  const names = await receiversIn(text)
+  const lines = tests.flatMap(({ name, kind, delivery }) => {
+    const isOurs = delivery.what === 'refused' || (delivery.what === 'later' && delivery.fault === 'internal')
+    return isOurs && names.includes(name) ? [{ name, kind, index: names.indexOf(name) }] : []
+  })
+  return await Promise.all(
+    lines.map(async ({ name, kind, index }) => {
+      const settings = Object.entries(receiverKinds.find((one) => one.name === kind)?.settings ?? {})
+      const decisive = settings.flatMap(([setting, { required }]) => (required === true ? [setting] : []))
+      return `${name} is at ${origin}:${await lineAt(text, ['notify', index])}: correct ${decisive.join(', ')}`
+    }),
+  )
+}
+
+function reasonOf(delivery: Delivery): keyof typeof faults {
   const fault = delivery.what === 'accepted' ? undefined : delivery.fault
   if (fault === 'dns' || fault === 'refused' || fault === 'tls') return 'unreachable'
   if (fault === 'timeout') return 'timeout'

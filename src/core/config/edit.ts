@@ -140,3 +140,9 @@ export async function pathOfMonitor(text: string, type: ServerType, name: string
   })
   return index < 0 ? undefined : [...path, index]
 }
+
+/** The names of the receivers in a text of svc.yaml, in their order. */
+export async function receiversIn(text: string): Promise<readonly string[]> {
+  const list: unknown = (await import('yaml')).parseDocument(text).toJS()?.notify
+  return Array.isArray(list) ? list.map((one) => (isMap(one) ? String(one['name']) : '')) : []
+}

@@ -383,6 +383,8 @@ function shapeOf(setting: Setting): Json {
       const text = { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] }
       return { type: 'object', additionalProperties: setting.negatable ? orNegation(text) : text }
     }
+    case 'template':
+      return {}
     case 'threshold':
       return thresholdShape(setting.unit)
     case 'every':

@@ -1,4 +1,5 @@
 import type { Raw } from '../../../src/core/base/settings/index.ts'
+import { serviceRows, settingsAt } from './service-rows.ts'
 
 /** A place at which a receiver of a test sends, on loopback. */
 export type PlantedAt = { readonly origin: string; readonly mail: number }
@@ -7,8 +8,8 @@ export type PlantedAt = { readonly origin: string; readonly mail: number }
 export type ReceiverRow = {
   /** Its own settings, complete and without mistakes. */
   readonly settings: Raw
-  /** Settings for `planted-secrets.test.ts`, or that the kind has no secrets. Each secret is `{env: …}`. */
-  readonly planted: ((at: PlantedAt) => readonly Raw[]) | 'no secrets'
+  /** Settings for `planted-secrets.test.ts`, or why it has none there. Each secret is `{env: …}`. */
+  readonly planted: ((at: PlantedAt) => readonly Raw[]) | 'no secrets' | 'services.test.ts'
   /** Everything in a message by which its receiver recognizes what belongs together. */
   readonly keysIn: (message: string) => readonly string[]
 }
@@ -25,6 +26,20 @@ const keysInBody = (message: string): readonly string[] => {
   const { groupKey, groupLabels, alerts } = JSON.parse(message) as Body
   const ofAlerts = alerts.flatMap(({ fingerprint, labels }) => [fingerprint, identityIn(labels)])
   return [groupKey, identityIn(groupLabels), ...ofAlerts]
+}
+
+/** The keys of services that have some, and otherwise the incidents by which people recognize what belongs together. */
+const keysInService = (message: string): readonly string[] => {
+  type Body = Readonly<Record<'dedup_key' | 'alias' | 'client' | 'path', string | undefined>> & {
+    readonly payload?: Readonly<Labels>
+    readonly thread?: { readonly threadKey: string }
+  }
+  const { dedup_key: dedup, client, payload, thread, path, ...rest } = JSON.parse(message) as Body
+  const alias = rest.alias ?? /alerts\/([0-9a-f]+)\/close/.exec(path ?? '')?.[1]
+  const { source, component, group, class: check } = payload ?? {}
+  const fields = payload ? [JSON.stringify({ source, component, group, check })] : []
+  const keys = [dedup, alias, client, thread?.threadKey, ...fields].filter((one) => one !== undefined)
+  return keys.length > 0 ? keys : [...message.matchAll(/incident\\*[ -]?([^\s"'\\`]+)/g)].map(([, id = '']) => id)
 }
 
 const account = { username: 'svc', password: { env: 'BASIC' } }
@@ -60,15 +75,11 @@ export const receiverRows: Readonly<Record<string, ReceiverRow>> = {
     ],
     keysIn: (message) => [/^References: (.*)$/im, /^In-Reply-To: (.*)$/im].map((one) => one.exec(message)?.[1] ?? ''),
   },
-  pagerduty: {
-    settings: { routingKey: { env: 'PD_KEY' }, drillRoutingKey: { env: 'PD_DRILL' } },
-    planted: ({ origin }) => [{ url: origin, routingKey: { env: 'PD_KEY' }, drillRoutingKey: { env: 'PD_DRILL' } }],
-    keysIn: (message) => {
-      type Event = { readonly dedup_key: string; readonly client: string; readonly payload?: Readonly<Labels> }
-      const { dedup_key: key, client, payload } = JSON.parse(message) as Event
-      const { source, component, group, class: check } = payload ?? {}
-      return [key, client, ...(payload ? [JSON.stringify({ source, component, group, check })] : [])]
-    },
-  },
   exec: { settings: { program: '/usr/local/lib/svc/sms', args: ['ops'] }, planted: 'no secrets', keysIn: keysInBody },
+  ...Object.fromEntries(
+    Object.keys(serviceRows).map((name): [string, ReceiverRow] => [
+      name,
+      { settings: settingsAt(name, `https://${name}.svc.test`), planted: 'services.test.ts', keysIn: keysInService },
+    ]),
+  ),
 }

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { notice, opened, signal } from '../../support/notify/notice.ts'
@@ -21,6 +24,33 @@ async function mailServer(options: SmtpOptions = {}) {
   return { peer, mails, receiver }
 }
 
+/** An SMTP server on loopback without extensions, that keeps each line: smtp-server decodes the domains of addresses. */
+async function plainSmtp() {
+  const lines: string[] = []
+  const mails: string[] = []
+  const server = createServer((socket) => {
+    let mail: string[] | undefined
+    socket.on('error', () => {})
+    socket.write('220 mail.svc.test\r\n')
+    createInterface({ input: socket }).on('line', (line) => {
+      if (mail === undefined) {
+        lines.push(line)
+        const isData = line === 'DATA'
+        if (isData) mail = []
+        socket.write(isData ? '354 go on\r\n' : line === 'QUIT' ? '221 bye\r\n' : '250 ok\r\n')
+      } else if (line === '.') {
+        mails.push(mail.join('\r\n'))
+        mail = undefined
+        socket.write('250 queued\r\n')
+      } else mail.push(line)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const stop = async (): Promise<void> => void (await new Promise((resolve) => server.close(resolve)))
+  return { lines, mails, port: (server.address() as AddressInfo).port, stop }
+}
+
 const header = (mail: string | undefined, name: string): string | undefined => {
   const unfolded = (mail ?? '').split('\r\n\r\n')[0]?.replaceAll(/\r\n[ \t]+/g, ' ') ?? ''
   return unfolded
@@ -41,7 +71,9 @@ describe('mail', () => {
       url: 'https://svc.example.com/#orders',
     })
     expect(await mail.receiver.send([sent], signal())).toEqual({ what: 'accepted' })
-    expect(header(mails[0], 'Subject')).toBe('[prod] FAILED: Sql/postgres orders: connect')
+    expect(header(mails[0], 'Subject')).toBe(
+      '[prod] FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection',
+    )
     expect(header(mails[0], 'Auto-Submitted')).toBe('auto-generated')
     expect(mails[0]).toContain('FAILED: Sql/postgres orders: connect\r\n  10.0.0.7:5432 refused the connection\r\n')
     expect(mails[0]).toContain('since 2026-11-24 11:42:54 UTC')
@@ -81,12 +113,14 @@ describe('mail', () => {
     const many = Array.from({ length: 500 }, (__, at) => notice({ id: `n${at}` }, { monitor: `tcp m${at}` }))
     expect(await mail.receiver.send(many, signal())).toEqual({ what: 'accepted' })
     expect(mails).toHaveLength(1)
-    expect(header(mails[0], 'Subject')).toBe('[prod] 500 failed: Sql/tcp m0, Sql/tcp m1, Sql/tcp m2 and 497 more')
+    expect(header(mails[0], 'Subject')).toBe(
+      '[prod] FAILED: Sql/tcp m0: connect: 10.0.0.7:5432 refused the connection (+499 failed)',
+    )
     const body = mails[0]?.replaceAll('=\r\n', '') ?? ''
     expect(many.filter(({ subject }) => !body.includes(`${subject.monitor}: connect`))).toEqual([])
   })
 
-  test('M4 the subject of a mail about several faults counts one warning as one', async () => {
+  test('M4 the subject of a mail about several faults names the worst, and counts one warning as one', async () => {
     const { peer, mails, receiver } = await mailServer()
     await using _ = peer
     const mail = await opened(receiver())
@@ -94,9 +128,47 @@ describe('mail', () => {
     await mail.receiver.send([of('tcp a', 'failed'), of('tcp b', 'warning')], signal())
     await mail.receiver.send([of('tcp a', 'warning'), of('tcp b', 'warning')], signal())
     expect(mails.map((one) => header(one, 'Subject'))).toEqual([
-      '[prod] 1 failed, 1 warning: Sql/tcp a, Sql/tcp b',
-      '[prod] 2 warnings: Sql/tcp a, Sql/tcp b',
+      '[prod] FAILED: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
+      '[prod] WARNING: Sql/tcp a: connect: 10.0.0.7:5432 refused the connection (+1 warning)',
     ])
+  })
+
+  test('M4 a domain that is not ASCII is sent in its ASCII form, to servers without SMTPUTF8 too', async () => {
+    const { mails, lines, port, stop } = await plainSmtp()
+    await using _ = { [Symbol.asyncDispose]: stop }
+    const addresses = 'from: svc@bücher.example, to: [ops@bücher.example]'
+    const { receiver } = await opened(`{name: ops, email: {server: "smtp://127.0.0.1:${port}", ${addresses}}}`)
+    expect(await receiver.send([notice()], signal())).toEqual({ what: 'accepted' })
+    expect(lines.filter((line) => /^(?:MAIL|RCPT)/.test(line))).toEqual([
+      'MAIL FROM:<svc@xn--bcher-kva.example>',
+      'RCPT TO:<ops@xn--bcher-kva.example>',
+    ])
+    expect([header(mails[0], 'To'), header(mails[0], 'From')]).toEqual([
+      'ops@xn--bcher-kva.example',
+      'svc@xn--bcher-kva.example',
+    ])
+  })
+
+  test('M4 an address that is not ASCII before the @ goes only to a server that offers SMTPUTF8', async () => {
+    for (const hidden of [false, true]) {
+      const { peer, mails } = await mailServer({ ...{ hideSMTPUTF8: hidden }, onRcptTo: (_, __, done) => done() })
+      await using _ = peer
+      const server = `smtp://127.0.0.1:${peer.port}`
+      const { receiver } = await opened(
+        `{name: ops, email: {server: "${server}", from: svc@svc.test, to: [jörg@bücher.example]}}`,
+      )
+      const delivery = await receiver.send([notice()], signal())
+      if (hidden) {
+        expect(delivery).toMatchObject({ what: 'refused', fault: 'data' })
+        expect((delivery as { readonly message: string }).message).toMatch(
+          /does not offer SMTPUTF8, which "jörg@bücher.example" needs: use an address with ASCII before the @/,
+        )
+        expect(mails).toEqual([])
+      } else {
+        expect(delivery).toEqual({ what: 'accepted' })
+        expect(header(mails[0], 'To')).toBe('jörg@bücher.example')
+      }
+    }
   })
 
   test('M4 text of a peer starts no header and no second mail', async () => {

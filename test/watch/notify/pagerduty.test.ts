@@ -178,7 +178,7 @@ describe('simulated PagerDuty', () => {
     const problems = async (yaml: string): Promise<string> => problemsOf(await refused(yaml)).join('\n')
     expect(await problems(entry(', url: "http://events.example.com"'))).toContain('credentials leave this machine only')
     expect(await problems(entry(', url: "https://events.example.com/v2/enqueue"'))).toContain(
-      'write only scheme and host, like https://events.eu.pagerduty.com',
+      'write only scheme and host, like https://events.pagerduty.com',
     )
     expect(await problems(entry('', ', remind: 4h'))).toContain('remove remind')
     expect(await problems('notify:\n  - {name: oncall, pagerduty: {routingKey: abc}}')).toContain('{env: NAME}')

@@ -9,6 +9,7 @@ import { type Lookup, Outbox, type Present, type StoredRow } from '../../../src/
 import type { StoredSubject } from '../../../src/core/watch/states/index.ts'
 import { notice, opened, openedProgram, signal } from '../../support/notify/notice.ts'
 import { outboxRows } from '../../support/notify/outbox-rows.ts'
+import { type ServiceAnswer, serviceRows, settingsAt } from '../../support/notify/service-rows.ts'
 import { httpPeer } from '../../support/simulated/http-peer.ts'
 import { until } from '../../support/suite/until.ts'
 
@@ -279,27 +280,48 @@ type Sent = (notices: readonly Notice[], message: string) => Promise<string>
 
 const overHttp = async (
   yaml: (origin: string) => string,
-  env: Readonly<Record<string, string>> = {},
+  env: (origin: string) => Readonly<Record<string, string>> = () => ({}),
+  answer: ServiceAnswer = { status: 200, body: [] },
 ): Promise<Sent> => {
   let got = ''
   const peer = await httpPeer((request, response) => {
     void textOf(request).then((body) => {
-      got = `${String(request.headers['webhook-id'])} ${body}`
-      response.writeHead(request.url === '/v2/enqueue' ? 202 : 200, { 'content-type': 'application/json' }).end('[]')
+      got = `${String(request.headers['webhook-id'])} ${request.url} ${body}`
+      const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body)
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
     })
   })
   onTestFinished(async () => await peer[Symbol.asyncDispose]())
-  const { receiver } = await opened(yaml(peer.origin), { env })
+  const { receiver } = await opened(yaml(peer.origin), { env: env(peer.origin) })
   return async (notices, message) => {
     expect(await receiver.send(notices, signal(), message)).toMatchObject({ what: 'accepted' })
     return got
   }
 }
 
+type Kind = {
+  readonly by: RegExp
+  readonly isOfMessage: boolean
+  readonly sendsEach?: boolean
+  readonly sent: () => Promise<Sent>
+}
+const byKey: Pick<Kind, 'by' | 'isOfMessage' | 'sendsEach'> = {
+  by: /"(?:dedup_key|alias)":"[0-9a-f]+"/,
+  isOfMessage: false,
+  sendsEach: true,
+}
+
+/** The mark by which the other end of a service recognizes a repetition. Of the others, a person does, by the incident. */
+const services: Readonly<Record<string, Pick<Kind, 'by' | 'isOfMessage' | 'sendsEach'>>> = {
+  matrix: { by: /svc_[0-9a-f]{32}/, isOfMessage: true },
+  googlechat: { by: /"threadKey":"[0-9a-f]+"/, isOfMessage: false },
+  pagerduty: byKey,
+  jsm: byKey,
+  opsgenie: byKey,
+}
+
 /** By the name of the kind: what its other end recognizes a repetition by, and how it gets a message. */
-const kinds: Readonly<
-  Record<string, { readonly by: RegExp; readonly isOfMessage: boolean; readonly sent: () => Promise<Sent> }>
-> = {
+const kinds: Readonly<Record<string, Kind>> = {
   alertmanager: {
     by: /"labels":\{[^}]*\}/,
     isOfMessage: false,
@@ -309,12 +331,6 @@ const kinds: Readonly<
     by: /svc_[0-9a-f]{32}/,
     isOfMessage: true,
     sent: async () => await overHttp((origin) => `{name: chat, webhook: {url: "${origin}/hook"}}`),
-  },
-  pagerduty: {
-    by: /"dedup_key":"[0-9a-f]+"/,
-    isOfMessage: false,
-    sent: async () =>
-      await overHttp((origin) => `{name: pd, pagerduty: {url: "${origin}", routingKey: {env: PD}}}`, { PD: 'key' }),
   },
   email: {
     by: /Message-ID: \S+/i,
@@ -340,6 +356,16 @@ const kinds: Readonly<
       }
     },
   },
+  ...Object.fromEntries(
+    Object.entries(serviceRows).map(([name, { env, accepts }]): [string, Kind] => [
+      name,
+      {
+        ...(services[name] ?? { by: /incident[ +]i1/, isOfMessage: false }),
+        sent: async () =>
+          await overHttp((origin) => JSON.stringify({ name: 'r', [name]: settingsAt(name, origin) }), env, accepts),
+      },
+    ]),
+  ),
 }
 
 test.each(receiverKinds.map(({ name }) => name))(
@@ -353,8 +379,8 @@ test.each(receiverKinds.map(({ name }) => name))(
       kind.by.exec(await sent(notices, message))?.[0] ?? 'nothing'
     const first = await recognizedBy([one, other], 'm-1')
     expect(first).not.toBe('nothing')
-    // PagerDuty gets an event for each notice, and the last one is that of the other.
-    const left = name === 'pagerduty' ? other : one
+    // Of a kind that sends each notice alone, the last message is that of the other.
+    const left = kind.sendsEach === true ? other : one
     expect(await recognizedBy([left], 'm-1')).toBe(first)
     expect((await recognizedBy([left], 'm-2')) === first).toBe(!kind.isOfMessage)
   },

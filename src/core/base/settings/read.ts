@@ -299,6 +299,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
         : readEntry(key, value, here)
     return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, read(key, value, at.in(key))]))
   },
+  template: (value, setting, at) => readTemplate(value, setting, at),
   threshold: readThreshold,
   every: readEvery,
   group: (value, setting, at) => readFields(setting.fields, value, at),
@@ -307,6 +308,23 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     reportRepeatedNames(setting.fields, value, at)
     return value.map((item: unknown, index) => readFields(setting.fields, item, at.in(index)))
   },
+}
+
+/** A map with one of these keys alone is a reference to a secret. */
+const isReference = (value: Raw): boolean => {
+  const [key, ...others] = Object.keys(value)
+  return key !== undefined && others.length === 0 && secretKinds.includes(key)
+}
+
+function readTemplate(value: unknown, setting: Of<'template'>, at: At): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown, index) => readTemplate(item, setting, at.in(index)))
+  if (isMap(value)) {
+    if (isReference(value)) return readSecret(value, { type: 'secret', doc: setting.doc }, at)
+    const entries = Object.entries(value).map(([key, item]) => [key, readTemplate(item, setting, at.in(key))])
+    return Object.fromEntries(entries)
+  }
+  const message = typeof value === 'string' ? setting.mistake?.(value) : undefined
+  return message === undefined ? value : at.report(message)
 }
 
 /** Readers of reports know an entry by its name: of two with one name, they show one, and the other fails unseen. */

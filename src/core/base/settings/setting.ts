@@ -66,6 +66,8 @@ export type Setting =
         readonly allowsEmpty?: true
       })
   | (Base & Negatable & { readonly type: 'map' })
+  /** Any value of YAML, with references to secrets in the places of texts. */
+  | (Base & Mistake & { readonly type: 'template' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & {
       readonly type: 'every'
@@ -99,19 +101,31 @@ type ValueOf<T> = T extends { type: 'url'; orSecret: true }
             ? Secret
             : T extends { type: 'choice'; values: readonly (infer V)[] }
               ? V
-              : T extends { type: 'texts' }
-                ? readonly string[]
-                : T extends { type: 'map' }
-                  ? Readonly<Record<string, TextOf<T>>>
-                  : T extends { type: 'threshold' }
-                    ? Threshold
-                    : T extends { type: 'every' }
-                      ? Every
-                      : T extends { type: 'group'; fields: infer F }
-                        ? Values<F>
-                        : T extends { type: 'groups'; fields: infer F }
-                          ? readonly Values<F>[]
-                          : never
+              : T extends { type: 'template' }
+                ? Template
+                : T extends { type: 'texts' }
+                  ? readonly string[]
+                  : T extends { type: 'map' }
+                    ? Readonly<Record<string, TextOf<T>>>
+                    : T extends { type: 'threshold' }
+                      ? Threshold
+                      : T extends { type: 'every' }
+                        ? Every
+                        : T extends { type: 'group'; fields: infer F }
+                          ? Values<F>
+                          : T extends { type: 'groups'; fields: infer F }
+                            ? readonly Values<F>[]
+                            : never
+
+/** A value of YAML whose texts are filled in later, and whose secrets are read later. */
+export type Template =
+  | string
+  | number
+  | boolean
+  | null
+  | Secret
+  | readonly Template[]
+  | { readonly [key: string]: Template }
 
 type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never

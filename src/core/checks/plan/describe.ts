@@ -130,6 +130,7 @@ const typeNames: Record<Exclude<Setting['type'], 'choice' | 'threshold'>, string
   secret: 'secret',
   texts: 'list of texts',
   map: 'map of texts',
+  template: 'any value',
   every: 'duration, map of durations, or off',
   group: 'settings',
   groups: 'list of settings',

@@ -3,7 +3,14 @@ import { count } from '../../base/format.ts'
 import { Steady, storePatience } from '../../base/steady.ts'
 import type { ExecutionMode, NotSilenced } from '../../protocol/index.ts'
 import { type NodeLease, soleNode, type Taken, type Voice } from '../../watch/nodes/index.ts'
-import type { Delivery, Mute, MuteFailure, Notice, Receiver } from '../../watch/notify/index.ts'
+import {
+  type Delivery,
+  type Mute,
+  type MuteFailure,
+  type Notice,
+  type Receiver,
+  worstFirst,
+} from '../../watch/notify/index.ts'
 import {
   isOfReceiver,
   type Lookup,
@@ -19,6 +26,7 @@ import {
 } from '../../watch/outbox/index.ts'
 import type { Shift } from '../../watch/schedule/index.ts'
 import type { StoredSubject, Transition } from '../../watch/states/index.ts'
+import { isFolding } from './open-receiver.ts'
 import type { SentWithoutStore } from './sent-without-store.ts'
 
 /** How often time passes for the outbox. Milliseconds. */
@@ -293,7 +301,8 @@ export class NotifyDriver {
       await this.#note(name, items, false)
       if (signal.aborted) return
     }
-    const notices = items.map((item) => noticeOf(item, marks))
+    const made = items.map((item) => noticeOf(item, marks))
+    const notices = isFolding(open.receiver) ? worstFirst(made) : made
     const delivery = await sent(() => open.receiver.send(notices, signal, message))
     // A receiver that was interrupted says nothing about itself.
     if (signal.aborted) return

@@ -25,7 +25,7 @@ import {
   type PostTarget,
   placeMistake,
   redactorOf,
-  request,
+  sendingBy,
   shownPlace,
 } from './post.ts'
 
@@ -203,7 +203,12 @@ class Alertmanager implements Receiver {
           if ('what' in place) return place
           // The metrics are beside the API.
           const at = new URL(path === 'metrics' ? '../../metrics' : path, url)
-          return await request({ ...place, url: at }, { method: 'GET', maxBody: keep }, signal, this.#context.now)
+          return await sendingBy(this.#context)(
+            { ...place, url: at },
+            { method: 'GET', maxBody: keep },
+            signal,
+            this.#context.now,
+          )
         },
       })),
     )
@@ -341,7 +346,7 @@ class Alertmanager implements Receiver {
     if ('what' in place) return { bad: [], problem: place }
     if (instance.skew === undefined) {
       // Its clock decides whether an alert has already ended.
-      const status = await request(
+      const status = await sendingBy(this.#context)(
         { ...place, url: new URL('status', instance.url) },
         { method: 'GET' },
         signal,
@@ -372,7 +377,12 @@ class Alertmanager implements Receiver {
   ): Promise<Outcome> {
     const body = JSON.stringify(alerts.map((alert) => wireOf(alert, instance.skew ?? 0)))
     const ask = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body } as const
-    const answer = await request({ ...place, url: new URL('alerts', instance.url) }, ask, signal, this.#context.now)
+    const answer = await sendingBy(this.#context)(
+      { ...place, url: new URL('alerts', instance.url) },
+      ask,
+      signal,
+      this.#context.now,
+    )
     this.#compareClocks(instance, answer)
     const delivery = deliveryOf(answer, instance.url, this.#context.now, 'refuses the alerts')
     if (delivery.what === 'accepted') {
@@ -424,7 +434,12 @@ class Alertmanager implements Receiver {
   async #call(instance: Instance, path: string, ask: HttpAsk, signal: AbortSignal): Promise<HttpReply> {
     const place = await this.#place(instance, signal)
     if ('what' in place) return place
-    const answer = await request({ ...place, url: new URL(path, instance.url) }, ask, signal, this.#context.now)
+    const answer = await sendingBy(this.#context)(
+      { ...place, url: new URL(path, instance.url) },
+      ask,
+      signal,
+      this.#context.now,
+    )
     this.#compareClocks(instance, answer)
     return answer
   }

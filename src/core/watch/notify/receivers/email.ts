@@ -1,23 +1,11 @@
-import { count } from '../../../base/format.ts'
 import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'
-import { type Delivery, isOver, type Notice, type Receiver } from '../receiver.ts'
+import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
-import {
-  isDrill,
-  keyOf,
-  linesOf,
-  messageDigest,
-  monitorText,
-  stateText,
-  subjectText,
-  summaryOf,
-  timeText,
-  withReceipt,
-} from './message.ts'
+import { headlineOf, keyOf, linesOf, messageDigest, timeText, withReceipt } from './message.ts'
 import { failureOf } from './post.ts'
 import { connectMail, type MailServer, mailAddress } from './smtp.ts'
 
@@ -43,8 +31,6 @@ const maxDescribed = 50
 const maxNamed = 2_000
 /** Subjects in the header that says to which threads a mail belongs. */
 const maxThreads = 20
-/** Monitors that the subject of a mail names. */
-const maxInSubject = 3
 /** Characters of the subject of a mail. */
 const maxSubject = 200
 /** Milliseconds for sending one mail. */
@@ -86,7 +72,7 @@ const addressOf = (server: string): string => {
   return mailAddress(host, port)
 }
 
-function mistakes({ server, username, password, to }: Settings): readonly Problem[] {
+function mistakes({ server, username, password, from, to }: Settings): readonly Problem[] {
   const problems: Problem[] = []
   const report = (path: Problem['path'], message: string): void => void problems.push({ path, message })
   const url = new URL(server)
@@ -100,8 +86,28 @@ function mistakes({ server, username, password, to }: Settings): readonly Proble
     report([username === undefined ? 'password' : 'username'], 'needs username and password together')
   }
   if (to.length === 0) report(['to'], 'is empty: give at least one address')
+  for (const [index, address] of to.entries()) {
+    if (sentAs(address) === undefined)
+      report(['to', index], 'has a domain that no server can have: correct what follows @')
+  }
+  if (sentAs(from) === undefined) report(['from'], 'has a domain that no server can have: correct what follows @')
   return problems
 }
+
+/**
+ * The address as servers take it: with its domain in ASCII (RFC 5891), unless the other part needs SMTPUTF8 (RFC 6531)
+ * anyway. Undefined for a domain without that form.
+ */
+function sentAs(address: string): string | undefined {
+  const at = address.lastIndexOf('@')
+  if (!isAscii(address.slice(0, at))) return address
+  const domain = isAscii(address) ? address.slice(at + 1) : URL.parse(`http://${address.slice(at + 1)}`)?.hostname
+  return domain === undefined ? undefined : `${address.slice(0, at)}@${domain}`
+}
+const isAscii = (text: string): boolean => /^[ -~]*$/.test(text)
+
+/** A mail that the server can never take. */
+class UnsendableError extends Error {}
 
 class Email implements Receiver {
   readonly #config: ReceiverConfig
@@ -121,7 +127,8 @@ class Email implements Receiver {
   }
 
   async send(notices: readonly Notice[], stop: AbortSignal, id?: string): Promise<Delivery> {
-    const { server: written, username, password, servername, caFile, fingerprint, from, to } = this.#values
+    const { server: written, username, password, servername, caFile, fingerprint } = this.#values
+    const [from = '', ...to] = [this.#values.from, ...this.#values.to].map((one) => sentAs(one) ?? one)
     const origin = addressOf(written)
     const signal = AbortSignal.any([stop, AbortSignal.timeout(sendMs)])
     const since = performance.now()
@@ -139,7 +146,11 @@ class Email implements Receiver {
         trust: await readTrust(this.#values, files),
         servername,
       }
-      const message = await this.#compose(notices, id)
+      const message = await this.#compose(notices, id, { from, to })
+      if (this.#context.show) {
+        this.#context.show(message.toString())
+        return { what: 'accepted' }
+      }
       const credentials = username === undefined || secret === undefined ? undefined : { user: username, pass: secret }
       const { rejected, response } = await this.#transfer(server, { message, credentials, from, to }, signal, progress)
       if (rejected.length > 0) {
@@ -165,8 +176,11 @@ class Email implements Receiver {
 
   async close(): Promise<void> {}
 
-  async #compose(notices: readonly Notice[], id: string | undefined): Promise<Buffer> {
-    const { from, to } = this.#values
+  async #compose(
+    notices: readonly Notice[],
+    id: string | undefined,
+    { from, to }: Pick<Settings, 'from' | 'to'>,
+  ): Promise<Buffer> {
     const { isTest, now } = this.#context
     const domain = from.slice(from.lastIndexOf('@') + 1)
     const messageId = `<svc.${messageDigest(this.#config.name, notices, id)}@${domain}>`
@@ -176,7 +190,7 @@ class Email implements Receiver {
     const composer = new this.#nodemailer.MailComposer({
       from,
       to: [...to],
-      subject: subjectOf(notices, this.#context),
+      subject: subjectOf(notices, this.#config, this.#context),
       text: isTest ? testText(notices) : textOf(notices, this.#config),
       messageId,
       date: new Date(now()),
@@ -218,6 +232,11 @@ class Email implements Receiver {
     signal.addEventListener('abort', stopped, { once: true })
     try {
       await Promise.race([broken, new Promise<void>((resolve) => connection.connect(() => resolve()))])
+      const beyond = [mail.from, ...mail.to].find((address) => !isAscii(address))
+      if (beyond !== undefined && !/[ -]SMTPUTF8\b/im.test(String(connection.lastServerResponse))) {
+        const why = `${server.origin} does not offer SMTPUTF8, which ${quote(beyond, 100)} needs`
+        throw new UnsendableError(`${why}: use an address with ASCII before the @`)
+      }
       const { credentials } = mail
       if (credentials !== undefined) {
         await Promise.race([
@@ -249,6 +268,7 @@ class Email implements Receiver {
 
 /** The delivery that follows from a reply of the server. Undefined for errors without a reply. */
 function refusalOf(error: unknown, origin: string, redact: Redact): Delivery | undefined {
+  if (error instanceof UnsendableError) return { what: 'refused', message: error.message, fault: 'data' }
   const { code, responseCode, response } = (error ?? {}) as {
     readonly code?: unknown
     readonly responseCode?: unknown
@@ -274,29 +294,15 @@ function refusalOf(error: unknown, origin: string, redact: Redact): Delivery | u
     : { what: 'refused', message: `${origin} refuses the mail${says}`, fault: 'data' }
 }
 
-/** `[prod] FAILED: Sql/postgres orders: connect` */
-function subjectOf(notices: readonly Notice[], { server, isTest }: ReceiverContext): string {
-  const [first] = notices
+/** `[prod] FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection` */
+function subjectOf(
+  notices: readonly Notice[],
+  { details }: ReceiverConfig,
+  { server, isTest }: ReceiverContext,
+): string {
   if (isTest) return `[${server}] TEST of svc notify test: nothing has failed`
-  if (first === undefined) return `[${server}] nothing to report`
-  if (isDrill(first)) return `[${server}] ${summaryOf(first)}`
-  if (notices.length === 1) return cut(`[${server}] ${stateText(first).toUpperCase()}: ${subjectText(first.subject)}`)
-  const counts = [...Map.groupBy(notices, groupOf)].map(([group, { length }]) =>
-    group === 'warning' ? count(length, group) : `${length} ${group}`,
-  )
-  const names = [...new Set(notices.map(({ subject }) => monitorText(subject)))]
-  const more = names.length > maxInSubject ? ` and ${names.length - maxInSubject} more` : ''
-  return cut(`[${server}] ${counts.join(', ')}: ${names.slice(0, maxInSubject).join(', ')}${more}`)
+  return cut(`[${server}] ${headlineOf(notices, details)}`)
 }
-
-const groupOf = (notice: Notice): string =>
-  isOver(notice)
-    ? stateText(notice)
-    : notice.level === 'failed'
-      ? 'failed'
-      : notice.what === 'flapping'
-        ? 'flapping'
-        : 'warning'
 
 const cut = (text: string): string => (text.length > maxSubject ? `${text.slice(0, maxSubject - 1)}…` : text)
 

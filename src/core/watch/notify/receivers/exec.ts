@@ -69,6 +69,10 @@ class Exec implements Receiver {
     const { files, programs } = this.#context
     const { program, args = [] } = this.#values
     const input = `${JSON.stringify(bodyOf(notices, this.#config, this.#context))}\n`
+    if (this.#context.show) {
+      this.#context.show([program, ...args, '', input].join('\n'))
+      return { what: 'accepted' }
+    }
     const limit = AbortSignal.timeout(programMs)
     const progress = { hasBegun: false }
     try {

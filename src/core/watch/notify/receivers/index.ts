@@ -4,11 +4,18 @@ import { alertmanager } from './alertmanager.ts'
 import { email } from './email.ts'
 import { exec } from './exec.ts'
 import type { AnyReceiverKind, ReceiverContext } from './kind.ts'
-import { pagerduty } from './pagerduty.ts'
+import { serviceKind } from './services/receiver.ts'
+import { services } from './services/services.ts'
 import { webhook } from './webhook.ts'
 
-/** Every kind of receiver, one line each. */
-export const receiverKinds: readonly AnyReceiverKind[] = [alertmanager, webhook, email, pagerduty, exec]
+/** Every kind of receiver. Services have a row each in `services/services.ts`. */
+export const receiverKinds: readonly AnyReceiverKind[] = [
+  alertmanager,
+  webhook,
+  email,
+  exec,
+  ...services.map(serviceKind),
+]
 
 const kindOf = ({ kind }: Pick<ReceiverConfig, 'kind'>): AnyReceiverKind => {
   const match = receiverKinds.find(({ name }) => name === kind)

@@ -23,6 +23,8 @@ export type ReceiverContext = {
   readonly warn: (message: string) => void
   /** Marks each message as a test, which never looks like an incident, and expects every place to accept it. */
   readonly isTest?: boolean | undefined
+  /** Gets each request, mail or input as text, instead of the place that it is for: `svc notify preview`. */
+  readonly show?: ((text: string) => void) | undefined
 }
 
 /** A way to send notifications: everything that belongs to it and nothing else. */

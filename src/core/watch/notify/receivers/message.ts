@@ -124,6 +124,48 @@ export function victimsText({ victims: { count: all, names } }: Notice): string 
   return `${count(all, 'monitor')}${list === '' ? '' : `: ${list}`}`
 }
 
+/** Whether a runbook is a link. */
+export const isLink = (runbook: string): boolean => /^https?:\/\//.test(runbook)
+
+/** `FAILED: Sql/postgres orders: connect` */
+const stateLine = (notice: Notice): string => `${stateText(notice).toUpperCase()}: ${subjectText(notice.subject)}`
+
+/** Failures, warnings, then what is over: the order of the notices of a message. */
+const rankOf = (notice: Notice): number => (isOver(notice) ? 2 : notice.level === 'failed' ? 0 : 1)
+
+/** The notices of a message, the worst first; those that are equally bad remain in their order. */
+export const worstFirst = (notices: readonly Notice[]): readonly Notice[] =>
+  notices.toSorted((one, other) => rankOf(one) - rankOf(other))
+
+/** Characters of the reason in a headline, behind which the counts have to be seen. */
+const maxReason = 80
+
+/**
+ * The line that names the worst of a message, and how many others there are: a telephone shows no more than 60 characters.
+ * `notices`: the worst is the first.
+ *
+ * @example
+ * `FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection (+2 failed, 1 recovered)`
+ */
+export function headlineOf([first, ...others]: readonly Notice[], details: ReceiverConfig['details']): string {
+  if (first === undefined) return 'nothing to report'
+  if (isDrill(first)) return summaryOf(first)
+  const reason = isOver(first) ? '' : sanitize(detailOf(first, details), maxReason)
+  const counts = [...Map.groupBy(others, groupOf)].map(([group, { length }]) =>
+    group === 'warning' ? count(length, group) : `${length} ${group}`,
+  )
+  return `${stateLine(first)}${reason === '' ? '' : `: ${reason}`}${counts.length === 0 ? '' : ` (+${counts.join(', ')})`}`
+}
+
+const groupOf = (notice: Notice): string =>
+  isOver(notice)
+    ? stateText(notice)
+    : notice.level === 'failed'
+      ? 'failed'
+      : notice.what === 'flapping'
+        ? 'flapping'
+        : 'warning'
+
 /** Everything that a message says about an incident besides its identity. Members without a value are left out. */
 export function annotationsOf(notice: Notice, details: ReceiverConfig['details']): Readonly<Record<string, string>> {
   const { runbook, fault, incident } = notice
@@ -136,7 +178,7 @@ export function annotationsOf(notice: Notice, details: ReceiverConfig['details']
       ...(callback === undefined ? {} : { callback_url: callback }),
     }
   }
-  const isUrl = runbook !== undefined && /^https?:\/\//.test(runbook)
+  const isUrl = runbook !== undefined && isLink(runbook)
   const all = {
     summary: summaryOf(notice),
     description: detailOf(notice, details),
@@ -157,26 +199,35 @@ export const timeText = (ms: number, timezone: string | undefined): string => {
   return `${date} ${time} ${offset}`
 }
 
+/** Whether lines begin with the name of the subject and its state, and whether they contain links. */
+type Lines = { readonly isTitled?: boolean; readonly hasLinks?: boolean }
+
 /** The lines of a message about one notice. */
-export function linesOf(notice: Notice, details: ReceiverConfig['details']): readonly string[] {
+export function linesOf(
+  notice: Notice,
+  details: ReceiverConfig['details'],
+  { isTitled = true, hasLinks = true }: Lines = {},
+): readonly string[] {
   const { beganAt, endedAt, observedAt, runbook, url, timezone } = notice
   const clock = (ms: number): string => timeText(ms, timezone)
+  const titled = (title: string): readonly string[] => (isTitled ? [title] : [])
   if (isDrill(notice)) {
-    const callback = callbackOf(notice)
+    const callback = hasLinks ? callbackOf(notice) : undefined
     const ask = ['', 'Open this link to confirm that this message arrived:']
-    return [summaryOf(notice), `  ${boundedText(notice.text)}`, ...(callback === undefined ? [] : [...ask, callback])]
+    const text = `  ${boundedText(notice.text)}`
+    return [...titled(summaryOf(notice)), text, ...(callback === undefined ? [] : [...ask, callback])]
   }
   const detail = detailOf(notice, details)
   const victims = victimsText(notice)
   const lasted = endedAt === undefined ? undefined : showDuration(Math.max(0, endedAt - beganAt))
   return [
-    `${stateText(notice).toUpperCase()}: ${subjectText(notice.subject)}`,
+    ...titled(stateLine(notice)),
     ...(detail === '' ? [] : [`  ${detail}`]),
     endedAt === undefined || !isOver(notice)
       ? `  since ${clock(beganAt)}, last seen ${clock(observedAt)}`
       : `  from ${clock(beganAt)} to ${clock(endedAt)} (${lasted})`,
     ...(victims === undefined ? [] : [`  affects ${victims}`]),
-    ...(runbook === undefined ? [] : [`  runbook: ${boundedText(runbook)}`]),
-    ...(url === undefined ? [] : [`  ${sanitize(url, 500)}`]),
+    ...(runbook === undefined || (!hasLinks && isLink(runbook)) ? [] : [`  runbook: ${boundedText(runbook)}`]),
+    ...(url === undefined || !hasLinks ? [] : [`  ${sanitize(url, 500)}`]),
   ]
 }

@@ -10,6 +10,7 @@ import { hostOf, portOf } from '../../../base/net/url.ts'
 import { type FaultClass, ProbeError } from '../../../base/probe-error.ts'
 import { classify } from '../../../checks/engine/index.ts'
 import type { Delivery } from '../receiver.ts'
+import type { ReceiverContext } from './kind.ts'
 
 /** Milliseconds for one request, with its connection. */
 const answerMs = 10_000
@@ -18,9 +19,9 @@ const connectMs = 4_000
 /** Bytes of an answer that are read to explain a refusal. */
 const maxAnswer = 8 * 1_024
 /** Milliseconds that a receiver may ask to be left alone. */
-const maxPause = 3_600_000
+export const maxPause = 3_600_000
 /** Characters of an answer in a message. */
-const maxQuoted = 200
+export const maxQuoted = 200
 
 /** Where requests go. */
 export type PostTarget = {
@@ -41,7 +42,7 @@ export type HttpReply =
       readonly headers: Readonly<Record<string, string>>
       /** The beginning of the body of a refusal, quoted; empty for none. */
       readonly quoted: string
-      /** The whole body of a 2xx answer, if the request has `maxBody`. */
+      /** The whole body of a 2xx answer, and the beginning of that of any other, if the request has `maxBody`. */
       readonly body?: string | undefined
       /** Milliseconds since 1970. */
       readonly sentAt: number
@@ -68,12 +69,20 @@ const decoded = (text: string): string => {
   }
 }
 
-/** Removes secrets from the texts of a server. */
+/** Removes secrets from the texts of a server, also percent-encoded and in base64. */
 export const redactorOf = (url: URL, secrets: readonly string[]): Redact =>
-  createRedactor([...secrets, ...secretsOf(url)])
+  createRedactor([...secrets, ...secretsOf(url)].flatMap(formsOf))
+
+const formsOf = (secret: string): readonly string[] => {
+  const bytes = Buffer.from(secret)
+  const base64 = bytes.toString('base64')
+  return [
+    ...new Set([secret, encodeURIComponent(secret), base64, base64.replace(/=+$/, ''), bytes.toString('base64url')]),
+  ]
+}
 
 export type HttpAsk = {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | undefined
   /** Bytes of a 2xx answer that are read. A longer one is a failure. Absent: the status is enough. */
@@ -115,7 +124,8 @@ export async function request(
       const body = isAccepted ? undefined : await head.read(maxAnswer).catch(() => undefined)
       const text = body === undefined ? '' : place.redact(body.bytes).trim()
       const quoted = text === '' ? '' : quote(text, maxQuoted)
-      return { status: head.status, headers: head.headers, quoted, sentAt, receivedAt }
+      const raw = ask.maxBody === undefined || body === undefined ? {} : { body: new TextDecoder().decode(body.bytes) }
+      return { status: head.status, headers: head.headers, quoted, ...raw, sentAt, receivedAt }
     } finally {
       socket.destroy()
     }
@@ -123,6 +133,18 @@ export async function request(
     return failureOf(error, { origin, isSent, stop, signal, ms: performance.now() - since, redact: place.redact })
   }
 }
+
+/** How a receiver sends: a preview shows the request instead, and takes it as accepted. */
+export const sendingBy = ({ show }: Pick<ReceiverContext, 'show'>): typeof request =>
+  show === undefined
+    ? request
+    : async ({ url, headers: common }, { method, headers, body = '' }, _, now) => {
+        const lines = Object.entries({ Host: url.host, ...headers, ...common }).map(
+          ([name, value]) => `${name}: ${value}`,
+        )
+        show([`${method} ${url.href}`, ...lines, '', body].join('\n'))
+        return { status: 200, headers: {}, quoted: '', sentAt: now(), receivedAt: now() }
+      }
 
 /** A connection to the first address that accepts one. */
 async function connect({ url, isSecret, trust, servername, redact }: PostTarget, signal: AbortSignal) {
