@@ -17,7 +17,8 @@ import { pageMarkup } from '../../src/core/server/pages/page-markup.ts'
 import { historyMarkup, monitorMarkup } from '../../src/core/server/pages/page-monitor.ts'
 import { linesOf } from '../../src/core/watch/notify/receivers/message.ts'
 import { recentRun } from '../server/recent.ts'
-import { withSite } from '../server/site.ts'
+import { serveYaml } from '../server/serve-yaml.ts'
+import { ask, withSite } from '../server/site.ts'
 import { notice } from '../support/notify/notice.ts'
 import { boardFacts, pageFacts, runtimeFacts } from '../support/page/facts.ts'
 
@@ -154,6 +155,24 @@ test.each(Object.values(outputs).flat())('M17 each time of %s has the offset of 
   expect(times.length, written).toBeGreaterThan(0)
   expect(times.filter((time) => !time.includes(` ${offset}`))).toEqual([])
   expect(written).not.toContain('(UTC)')
+})
+
+test('M17 svc serve shows its pages on the clock of serve.timezone in its svc.yaml', async () => {
+  process.env['TZ'] = 'UTC'
+  const monitor = '{kind: tcp, name: one, host: 127.0.0.1, port: 9}'
+  const site = await serveYaml(`serve: {timezone: ${zone}}\ntypes: {Sql: {host: false, monitors: [${monitor}]}}\n`)
+  try {
+    await ask(site.port, '/healthcheck?ExecutionMode=Basic&ServerType=Sql')
+    for (const path of ['/', '/board', '/?monitor=Sql%2Ftcp%20one', '/sign-in']) {
+      const { status, text } = await ask(site.port, path)
+      expect([path, status]).toEqual([path, 200])
+      const times = clockTimes(withoutMarkup(text)).filter((time) => !isOnAxis(time))
+      expect(times.length, path).toBeGreaterThan(0)
+      expect(times.filter((time) => !time.includes(` ${offset}`))).toEqual([])
+    }
+  } finally {
+    await site.close()
+  }
 })
 
 const files = globSync('src/**/*.ts', { cwd: root })
