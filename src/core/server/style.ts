@@ -110,7 +110,7 @@ th { width: 6rem; font-weight: 600; white-space: nowrap; }
 tr:first-child > [scope=col] { border-top: 0; }
 .when { display: inline-block; text-indent: 0; color: var(--muted); white-space: nowrap; }
 .availability th, .figures th { width: auto; }
-.availability td, .figures td { overflow-wrap: break-word; }
+.availability :is(th, td), .figures td { overflow-wrap: break-word; }
 .availability td b { font-size: 1.15rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .availability td.fail b { color: var(--fail); }
 .availability td.ok b { color: var(--ok); }
@@ -220,7 +220,7 @@ body.board { max-width: none; min-height: 100vh; padding: 1.3vw 1.6vw; font-size
   .rows .share { grid-column: 3; grid-row: 1; }
   .rows .when { grid-column: 2 / -1; grid-row: 2; text-align: left; }
   .bar .who { margin-left: 0; }
-  .availability th { white-space: normal; }
+  .availability [scope=col] { white-space: normal; }
   .availability td b { font-size: 1rem; }
   .board .top { flex-wrap: wrap; gap: 0 1em; } .board :is(h2, .cause) { flex-basis: 100%; white-space: normal; }
   .figures :is(th, td):last-child { display: none; }
