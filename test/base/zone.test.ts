@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { parseUntil } from '../../src/cli/command/instant.ts'
 import { moment } from '../../src/cli/render/table.ts'
-import { noZone, zonedTime } from '../../src/core/base/zone.ts'
-import { timeText } from '../../src/core/watch/notify/receivers/message.ts'
+import { humanTime, noZone, zonedTime } from '../../src/core/base/zone.ts'
 
 const usual = process.env['TZ']
 afterEach(() => {
@@ -22,7 +21,7 @@ test.each([
   ['2026-03-29T00:59:59Z', 'Europe/Berlin', '2026-03-29 01:59:59 +01:00'],
   ['2026-03-29T01:00:00Z', 'Europe/Berlin', '2026-03-29 03:00:00 +02:00'],
 ])('M17 %s on the clock of %s is %s', (at, zone, text) => {
-  expect(timeText(Date.parse(at), zone)).toBe(text)
+  expect(humanTime(Date.parse(at), { zone })).toBe(text)
 })
 
 test('M17 a time without a zone is that of the machine, at the prompt too', () => {

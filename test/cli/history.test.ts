@@ -86,7 +86,7 @@ describe('svc history', () => {
       { type: 'Sql', monitor: 'tcp db' },
     ] as const) {
       const { windows } = await historyOf(core.service, id, localCall(new AbortController().signal))
-      const text = historyMarkup(windows, Date.now())
+      const text = historyMarkup(windows, { now: Date.now() })
         .markup.replace(/<[^>]*>/g, ' ')
         .replace(/\s+/g, ' ')
       expect(text).toMatch(/ 24 h 83\.\d+ % since .* UTC 1 h /)

@@ -159,7 +159,7 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       await signIn(page)
       for (const path of [
         ...['/', '/?report=Batch-Basic', '/?state=unhealthy', '/?find=shop', '/?find=nothing-like-it', '/?open=App'],
-        ...['/?monitor=Sql%2Ftcp%20orders', '/?monitor=App%2Fhttp%20needs-orders', '/?monitor=Sql%2Fnobody'],
+        ...['/?monitor=Batch%2Fhttp%20worker', '/?monitor=App%2Fhttp%20needs-orders', '/?monitor=Sql%2Fnobody'],
         ...['/?reload=off', '/board', '/board?type=Batch', '/board?type=App,Sql'],
       ])
         await look(path)
@@ -193,6 +193,37 @@ peerSuite(chromiumMissing, 'the pages of svc serve for people of all kinds, in a
       await page.context().close()
     }
   })
+
+  test.each([360, 1280, 1920])(
+    'W25 W31 at %i pixels the charts of a monitor have room for their labels, and the board cuts off no name of a monitor',
+    async (width) => {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const page = await open('/', { viewport: { width, height: 900 }, colorScheme })
+        await signIn(page, '/')
+        await page.goto(`${serve.url}/?monitor=Batch%2Fhttp%20worker`)
+        expect(await page.locator('#response-time .chart').count()).toBe(3)
+        const misplaced = await page.evaluate(`(() => {
+          const labels = [...document.querySelectorAll('.chart text')].map((one) => [one, one.getBoundingClientRect()])
+          const overlap = ([, one], [, other]) =>
+            one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom
+          return labels.filter((label, at) => {
+            const card = label[0].closest('section').getBoundingClientRect()
+            return label[1].left < card.left || label[1].right > card.right || label[1].height < 11
+              || labels.some((other, index) => index > at && overlap(label, other))
+          }).map(([one]) => one.textContent)
+        })()`)
+        expect(misplaced).toEqual([])
+        await page.goto(`${serve.url}/board`)
+        expect(await page.locator('header').innerText()).toMatch(/\d+ of \d+ monitors healthy/)
+        const cut = await page.evaluate(
+          `[...document.querySelectorAll('.board h2')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText)`,
+        )
+        expect(cut).toEqual([])
+        await page.context().close()
+      }
+    },
+    maxMs,
+  )
 
   test('W25 the fullest board fits, too: all types fail, with five hundred incidents and long names', async () => {
     const page = await open('/', { viewport: { width: 1920, height: 1080 } })

@@ -77,6 +77,13 @@ describe('W25 the board', () => {
     expect(text).not.toContain('other')
   })
 
+  test('W25 says how many of its monitors are healthy, and nothing before it knows of one', () => {
+    const runs = [run('Sql', 'failed'), run('App', 'ok')]
+    expect(board(runs).text).toContain('1 of 2 monitors healthy · as of 03:00:00 UTC')
+    expect(board(runs, { only: ['App'] }).text).toContain('App · 1 of 1 monitor healthy · as of')
+    expect(board([]).text).not.toContain('healthy ·')
+  })
+
   test('W25 the number of incidents on it is bounded, and the rest is counted', () => {
     const open = Array.from({ length: 500 }, (_, index) => ({
       ...{ type: 'Sql' as const, monitor: `tcp m${index}`, victims: [], hiddenVictims: 0 },

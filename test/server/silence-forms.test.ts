@@ -33,7 +33,7 @@ test('W25 a form of the page of a monitor calls its operation and comes back to 
   await withSite({ service }, async ({ port, calls }) => {
     for (const monitor of ['tcp orders', 'tcp a, b', 'tcp "quoted"', "tcp it's <x> & [y]", 'tcp a\\b'] as const) {
       const id: MonitorId = { type: 'Sql', monitor }
-      const { markup = '' } = silenceMarkup(may, id, { now, hasIncident: true }) ?? {}
+      const { markup = '' } = silenceMarkup(may, id, { clock: { now }, hasIncident: true }) ?? {}
       const Reason = 'patch night'
       const silenced = await press(port, '/forms/silence', {
         Monitors: fieldOf(markup, 'Monitors'),
@@ -96,8 +96,9 @@ test('W25 a reader who may not silence sees what is silenced and no form', () =>
   const one = { source: 'hand', until, by: 'alice', reason: 'patch night' } as const
   const byMonitor = new Map([['Sql/tcp orders', one]])
   const id: MonitorId = { type: 'Sql', monitor: 'tcp orders' }
-  const markup = silenceMarkup({ ...may, byMonitor, maySilence: false }, id, { now, hasIncident: true })?.markup ?? ''
+  const markup =
+    silenceMarkup({ ...may, byMonitor, maySilence: false }, id, { clock: { now }, hasIncident: true })?.markup ?? ''
   expect(markup.replace(/<[^>]*>/g, '')).toContain('silenced until 04:00:00 UTC, alice: patch night')
   expect(markup).not.toContain('<form')
-  expect(silenceMarkup({ ...may, maySilence: false }, id, { now, hasIncident: true })).toBe(undefined)
+  expect(silenceMarkup({ ...may, maySilence: false }, id, { clock: { now }, hasIncident: true })).toBe(undefined)
 })

@@ -68,6 +68,8 @@ async function tenServers(browser: Browser): Promise<void> {
   await pause(45_000)
   await take(browser, serve, 'desktop', '/', { viewport: desktop, colorScheme: 'light' })
   await take(browser, serve, 'phone', '/', { viewport: phone, colorScheme: 'dark' })
+  const chart = '/?monitor=App%2Fhttp%20checkout#response-time'
+  await take(browser, serve, 'monitor', chart, { viewport: { width: 960, height: 570 }, colorScheme: 'light' })
   const board = { viewport: wall, deviceScaleFactor: 0.5, colorScheme: 'dark' } as const
   await take(browser, serve, 'board', '/board?type=Sql,App,Batch', board)
   process.stdout.write(await timesOf('ten monitors', serve.url, ['/', '/?monitor=App%2Fhttp%20checkout', '/board']))

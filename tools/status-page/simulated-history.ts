@@ -59,6 +59,10 @@ export async function writeSimulatedHistory(store: string, servers: readonly Tri
   await data.close()
 }
 
+/** The check that measures how fast a monitor of this kind answers. */
+const responseCheck = (key: string): string =>
+  key.includes('/http/') ? 'latency' : key.includes('/tls/') ? 'handshake' : 'connect'
+
 /** An hour of a monitor: down or up, with its time of connecting. */
 function packOf(isDown: boolean, isWarned: boolean, [index, ago, number]: readonly number[], key: string): Pack {
   const pack = emptyPack()
@@ -71,6 +75,6 @@ function packOf(isDown: boolean, isWarned: boolean, [index, ago, number]: readon
   pack.up.fill(hour)
   if (isWarned) pack.warned = 2
   const base = 3 + (number ?? 0) + 2 * Math.sin(((index ?? 0) / 24) * 2 * Math.PI) + ((ago ?? 0) % 7) / 5
-  for (const factor of [0.8, 1, 1.4]) measure(pack, JSON.stringify(['latency', 'milliseconds']), base * factor)
+  for (const factor of [0.8, 1, 1.4]) measure(pack, JSON.stringify([responseCheck(key), 'milliseconds']), base * factor)
   return pack
 }

@@ -1,4 +1,5 @@
 import { count } from '../../core/base/format.ts'
+import { humanTime } from '../../core/base/zone.ts'
 import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
@@ -47,7 +48,7 @@ export const pastHoldersHeadline = (total: number, role: string, at: Date): Head
     : { mark: 'ok', sentence: `${count(total, 'user')} had "${role}" on ${precise(at)}` }
 
 /** To the second: an audit log has several entries in a minute. */
-const precise = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+const precise = (at: Date): string => humanTime(at.getTime())
 
 /** The roles that the answer about a time does not include. */
 export const notCovered = (linkedUsers: number): string | undefined =>
@@ -66,10 +67,17 @@ export const roleHistory = list<RoleHistoryRow>()({
   }),
   columns: [
     { key: 'id', is: integer },
-    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => utcMoment(at).replace(' UTC', '') },
+    { key: 'at', is: dateTime, title: 'AT', cell: ({ at }) => moment(at) },
     { key: 'event', is: string, title: 'EVENT' },
-    { key: 'change', is: string, title: 'CHANGE', shrink: 1 },
-    { key: 'until', is: strings, title: 'UNTIL', cell: ({ until }) => until.join(', '), optional: true, shrink: 2 },
+    { key: 'change', is: string, title: 'CHANGE', cell: ({ here }) => here.change, shrink: 1 },
+    {
+      key: 'until',
+      is: strings,
+      title: 'UNTIL',
+      cell: ({ here }) => here.until.join(', '),
+      optional: true,
+      shrink: 2,
+    },
     { key: 'who', is: string, title: 'WHO', shrink: 3 },
     { key: 'reason', is: orNull(string), title: 'WHY', shrink: 1, optional: true },
     { key: 'address', is: orNull(string) },
@@ -80,14 +88,18 @@ export type RoleHistoryRow = Omit<AuditFacts, 'before' | 'after' | 'target'> & {
   readonly change: string
   /** `Deploy 2026-11-28 18:00 UTC`, for what ends by itself. */
   readonly until: readonly string[]
+  /** The same with the times of whoever reads the table. */
+  readonly here: { readonly change: string; readonly until: readonly string[] }
 }
 
 /** `ends`: when roles end by themselves, as `holdingIn` reads that from the entry. */
-export const roleChange = (entry: AuditFacts, ends: ReadonlyMap<string, number>): RoleHistoryRow => ({
-  ...entry,
-  change: auditChange({ ...entry, reason: undefined }),
-  until: [...ends].map(([name, at]) => `${names([name])} ${utcMoment(new Date(at))}`),
-})
+export const roleChange = (entry: AuditFacts, ends: ReadonlyMap<string, number>): RoleHistoryRow => {
+  const texts = (time: (at: Date) => string) => ({
+    change: auditChange({ ...entry, reason: undefined }, time),
+    until: [...ends].map(([name, at]) => `${names([name])} ${time(new Date(at))}`),
+  })
+  return { ...entry, ...texts(utcMoment), here: texts(moment) }
+}
 
 /** The newest seal. */
 export const auditHeads = document<{

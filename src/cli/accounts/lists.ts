@@ -20,17 +20,7 @@ import {
 } from '../render/document.ts'
 import { repeatTargetFlags } from '../render/hints.ts'
 import { type Headline, type ListOutput, list } from '../render/list.ts'
-import {
-  type CellText,
-  day,
-  type FactRows,
-  headline,
-  jsvNames,
-  moment,
-  names,
-  pairs,
-  utcMoment,
-} from '../render/table.ts'
+import { type CellText, day, type FactRows, headline, jsvNames, moment, names, pairs } from '../render/table.ts'
 
 /**
  * One user, with the name or a sentence about the change as the headline. JSON also has whether the command changed or
@@ -97,9 +87,12 @@ export function renderNewKey(
 
 /**
  * The change in an audit entry, for people: `+Ops −Deploy` for lists before and after, else the facts. Entries of
- * another form are shown as stored.
+ * another form are shown as stored. `time`: how it shows when a role ends.
  */
-export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
+export function auditChange(
+  { before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>,
+  time: (at: Date) => string = moment,
+): string {
   const [wholeBefore, whole] = [factsOf(before), factsOf(after)]
   const { ends: endsBefore, ...was } = wholeBefore ?? {}
   // The grant that has ended is also missing in the lists.
@@ -108,7 +101,7 @@ export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before'
     wholeBefore && whole && Object.keys(was).join() === Object.keys(is).join()
       ? [
           ...Object.keys(is).flatMap((name) => difference(was[name], is[name])),
-          ...endDifference(endTexts(endsBefore), endTexts(ends), is),
+          ...endDifference(endTexts(endsBefore, time), endTexts(ends, time), is),
         ]
       : [
           before === undefined ? '' : `was ${describe(wholeBefore && was, before)}`,
@@ -138,13 +131,13 @@ function difference(was: unknown, is: unknown): readonly string[] {
   return [...gained, ...lost]
 }
 
-/** When roles and permissions end, by their names: `2026-11-28 18:00 UTC`. */
-function endTexts(ends: unknown): ReadonlyMap<string, string> {
+/** When roles and permissions end, by their names. */
+function endTexts(ends: unknown, time: (at: Date) => string): ReadonlyMap<string, string> {
   const texts = new Map<string, string>()
   for (const end of Array.isArray(ends) ? ends : []) {
     const { name, endsAt }: JsonObject = isObject(end) ? end : {}
     if (typeof name !== 'string' || typeof endsAt !== 'string') continue
-    texts.set(name, Number.isNaN(Date.parse(endsAt)) ? endsAt : utcMoment(new Date(endsAt)))
+    texts.set(name, Number.isNaN(Date.parse(endsAt)) ? endsAt : time(new Date(endsAt)))
   }
   return texts
 }
@@ -338,8 +331,8 @@ export const sessions = list<InDocument<UserSession>>()({
   columns: [
     { key: 'id', is: string, title: 'ID', cell: ({ id = '' }) => id.slice(0, 8) },
     { key: 'current', is: orNull(flag), title: 'CURRENT', cell: ({ current }) => yesOr(current), optional: true },
-    { key: 'createdAt', is: orNull(dateTime), title: 'SINCE (UTC)', cell: ({ createdAt }) => minute(createdAt) },
-    { key: 'lastUsedAt', is: orNull(dateTime), title: 'LAST USED (UTC)', cell: ({ lastUsedAt }) => minute(lastUsedAt) },
+    { key: 'createdAt', is: orNull(dateTime), title: 'SINCE', cell: ({ createdAt }) => momentOr(createdAt) },
+    { key: 'lastUsedAt', is: orNull(dateTime), title: 'LAST USED', cell: ({ lastUsedAt }) => momentOr(lastUsedAt) },
     {
       key: 'expiresAt',
       is: orNull(dateTime),
@@ -358,7 +351,7 @@ export const sessions = list<InDocument<UserSession>>()({
 })
 
 const yesOr = (is: boolean | undefined): string => (is ? 'yes' : '')
-const minute = (time: Date | undefined): string => (time ? utcMoment(time).replace(' UTC', '') : 'unknown')
+const momentOr = (time: Date | undefined): string => (time ? moment(time) : 'unknown')
 
 export const audit = list<AuditFacts>()({
   around: ['store'],
@@ -368,7 +361,7 @@ export const audit = list<AuditFacts>()({
   empty: { sentence: 'No matching audit entries' },
   columns: [
     { key: 'id', is: integer, title: 'ID', align: 'right' },
-    { key: 'at', is: dateTime, title: 'AT (UTC)', cell: ({ at }) => utcMoment(at).replace(' UTC', '') },
+    { key: 'at', is: dateTime, title: 'AT', cell: ({ at }) => moment(at) },
     { key: 'event', is: string, title: 'EVENT' },
     { key: 'who', is: orNull(string), title: 'WHO', shrink: 3 },
     { key: 'address', is: orNull(string), title: 'FROM', optional: true },
@@ -376,7 +369,7 @@ export const audit = list<AuditFacts>()({
     { key: 'before', is: orNull(string) },
     { key: 'after', is: orNull(string) },
     { key: 'reason', is: orNull(string) },
-    { key: 'change', value: auditChange, title: 'CHANGE', shrink: 1, field: false, json: false },
+    { key: 'change', value: (entry) => auditChange(entry), title: 'CHANGE', shrink: 1, field: false, json: false },
     { key: 'correlationId', is: orNull(string) },
   ],
 })

@@ -5,6 +5,7 @@ import {
   type EntryReading,
   isConsequence,
   type MonitorReading,
+  messageIn,
   type Reading,
   shownLevel,
 } from '../../core/checks/reports/index.ts'
@@ -142,7 +143,7 @@ function wholeRow(
     type,
     name,
     check,
-    lines: [{ text: limited(ran.length === 1 && only ? only.message : '', marks) }],
+    lines: [{ text: limited(ran.length === 1 && only ? messageIn(only) : '', marks) }],
   }
 }
 

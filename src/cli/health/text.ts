@@ -2,6 +2,7 @@ import {
   describeResult,
   type EntryReading,
   isConsequence,
+  messageIn,
   type Reading,
   results,
   stateWord,
@@ -35,7 +36,7 @@ export const status = (result: Reading, marks: Marks): Line => ({
 })
 
 export function message(result: Reading, marks: Marks): readonly ScreenLine[] {
-  const first = { text: limited(result.message, marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
+  const first = { text: limited(messageIn(result), marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
   if (result.level === 'ok') return [first]
   const details = result.details.flatMap((text) => text.split('\n'))
   const visible = details.slice(0, maxDetails).map((text) => ({

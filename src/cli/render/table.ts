@@ -1,5 +1,5 @@
 import { sanitizeLine } from '../../core/base/sanitize.ts'
-import { zonedTime } from '../../core/base/zone.ts'
+import { humanTime, usualZone } from '../../core/base/zone.ts'
 import type { Screen } from '../io/io.ts'
 import { type Paint, painter, type Style } from '../io/terminal.ts'
 import { brokenWords, padEnd, width, wrap } from './width.ts'
@@ -274,11 +274,8 @@ export const jsvNames = (list: readonly string[]): string =>
   `[${list.map((name) => (name === '' || /[":,{}[\]\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',')}]`
 
 /** `2026-11-21 02:42 UTC`: what documents and records have. */
-export const utcMoment = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+export const utcMoment = (at: Date): string => humanTime(at.getTime(), { zone: usualZone, to: 'minute' })
 
 /** `2026-11-21 03:42 +01:00`: on the clock of whoever reads it. */
-export function moment(at: Date): string {
-  const { date, time, offset } = zonedTime(at)
-  return `${date} ${time.slice(0, 5)} ${offset}`
-}
+export const moment = (at: Date): string => humanTime(at.getTime(), { to: 'minute' })
 export const day = (date: Date): string => date.toISOString().slice(0, 10)

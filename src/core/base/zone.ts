@@ -43,6 +43,10 @@ export type ZonedTime = { readonly date: string; readonly time: string; readonly
  * ```
  */
 export function zonedTime(at: Date, zone?: string): ZonedTime {
+  if (zone === usualZone) {
+    const [date = '', time = ''] = at.toISOString().split('T')
+    return { date, time: time.slice(0, 8), offset: usualZone }
+  }
   const parts = new Map(
     formatOf(zone)
       .formatToParts(at)
@@ -55,6 +59,34 @@ export function zonedTime(at: Date, zone?: string): ZonedTime {
     time: `${of('hour')}:${of('minute')}:${of('second')}`,
     offset: offset === '' || offset === '+00:00' ? 'UTC' : offset,
   }
+}
+
+export type ShownTime = {
+  /** The IANA name of the zone. Absent: that of the machine. */
+  readonly zone?: string | undefined
+  /** Absent: `second`. */
+  readonly to?: 'minute' | 'second' | undefined
+  /** The date is left out where it is that of this time. Milliseconds since 1970. */
+  readonly now?: number | undefined
+}
+
+/**
+ * An instant as people read it, always with the offset of its zone. All times for people come from here; documents have
+ * ISO 8601 in UTC instead.
+ *
+ * @param at milliseconds since 1970
+ * @example
+ * ```ts
+ * humanTime(Date.parse('2026-11-24T10:42:54Z'), { zone: 'Europe/Berlin' }) // '2026-11-24 11:42:54 +01:00'
+ * humanTime(Date.parse('2026-11-24T10:42:54Z'), { zone: 'UTC', to: 'minute' }) // '2026-11-24 10:42 UTC'
+ * ```
+ */
+export function humanTime(at: number, { zone, to = 'second', now }: ShownTime = {}): string {
+  const instant = new Date(at)
+  if (Number.isNaN(instant.getTime())) return 'an unknown time'
+  const { date, time, offset } = zonedTime(instant, zone)
+  const isToday = now !== undefined && zonedTime(new Date(now), zone).date === date
+  return `${isToday ? '' : `${date} `}${to === 'minute' ? time.slice(0, 5) : time} ${offset}`
 }
 
 /** Why a text is no time zone, as the mistake of a setting continues it. Undefined if it is one. */

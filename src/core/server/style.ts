@@ -88,8 +88,21 @@ svg { display: block; width: 100%; height: 2.2rem; }
 .days .warn { stroke: var(--warn-bar); }
 .days .fail { stroke: var(--fail-bar); }
 .days .none { stroke: var(--none-bar); }
-.course { width: 22rem; max-width: 40vw; height: 1.9rem; }
-.course polyline { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+.trend { width: 22rem; max-width: 40vw; height: 1.9rem; }
+.trend path, .chart .line { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+h2 .when { font-size: .9rem; font-weight: 400; white-space: normal; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: .6rem 2.5rem; }
+.charts figure { margin: .5rem 0 0; min-width: 0; font-size: .93rem; }
+.charts figure:first-child { grid-column: 1 / -1; }
+.chart { width: calc(100% - 5.2rem); height: 9rem; margin: .7rem 1.4rem 1.7rem 3.8rem; overflow: visible; }
+.chart svg { height: 100%; }
+.chart line { stroke: var(--line); }
+.chart text { fill: var(--muted); font-size: .82rem; }
+.chart .value { text-anchor: end; dominant-baseline: middle; transform: translateX(-.5rem); }
+.chart .time { text-anchor: middle; transform: translateY(1.3em); }
+.chart .band { fill: var(--link); opacity: .2; }
+.chart rect { fill: transparent; }
+.chart rect:hover { fill: var(--link); opacity: .2; }
 
 table { width: 100%; border-collapse: collapse; margin: .5rem 0; font-size: .95rem; }
 th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
@@ -97,11 +110,13 @@ th { width: 6rem; font-weight: 600; white-space: nowrap; }
 tr:first-child > [scope=col] { border-top: 0; }
 .when { display: inline-block; text-indent: 0; color: var(--muted); white-space: nowrap; }
 .availability th, .figures th { width: auto; }
-.availability td b { font-size: 1.15rem; font-variant-numeric: tabular-nums; }
+.availability :is(th, td), .figures td { overflow-wrap: break-word; }
+.availability td b { font-size: 1.15rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .availability td.fail b { color: var(--fail); }
 .availability td.ok b { color: var(--ok); }
 .figures th { font-weight: 400; white-space: normal; }
-.figures td { vertical-align: middle; font-variant-numeric: tabular-nums; }
+.figures :is(th, td) { vertical-align: middle; }
+.figures td { font-variant-numeric: tabular-nums; }
 .figures th[scope=col], .availability th[scope=col] { font-weight: 600; color: var(--muted); font-size: .85rem; }
 .fields th { width: 45%; font-weight: 400; white-space: normal; }
 .fields td:last-child { padding-right: 0; }
@@ -205,7 +220,9 @@ body.board { max-width: none; min-height: 100vh; padding: 1.3vw 1.6vw; font-size
   .rows .share { grid-column: 3; grid-row: 1; }
   .rows .when { grid-column: 2 / -1; grid-row: 2; text-align: left; }
   .bar .who { margin-left: 0; }
-  .board .top { flex-wrap: wrap; } .board .cause { white-space: normal; }
+  .availability [scope=col] { white-space: normal; }
+  .availability td b { font-size: 1rem; }
+  .board .top { flex-wrap: wrap; gap: 0 1em; } .board :is(h2, .cause) { flex-basis: 100%; white-space: normal; }
   .figures :is(th, td):last-child { display: none; }
   th { width: auto; } .when { white-space: normal; }
 }

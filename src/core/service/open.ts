@@ -183,7 +183,10 @@ async function openServer(ground: Ground): Promise<Opened> {
 }
 
 /** The facts of this core. Those that change while it runs are read at each use. */
-const factsOf = ({ options: { config }, store }: Ground, { health, facts, storeFiles }: Opened): RuntimeFacts => ({
+const factsOf = (
+  { options: { config }, store, inForce }: Ground,
+  { health, facts, storeFiles }: Opened,
+): RuntimeFacts => ({
   get configuration() {
     return health.facts().configuration
   },
@@ -195,6 +198,9 @@ const factsOf = ({ options: { config }, store }: Ground, { health, facts, storeF
   },
   get schedule() {
     return facts?.schedule()
+  },
+  get timezone() {
+    return inForce.config.serve.timezone
   },
   get notKept() {
     return facts?.notKept()

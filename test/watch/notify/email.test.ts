@@ -69,6 +69,7 @@ describe('mail', () => {
       victims: { count: 1, names: ['App/http shop'] },
       runbook: 'call Ann',
       url: 'https://svc.example.com/#orders',
+      timezone: 'Europe/Berlin',
     })
     expect(await mail.receiver.send([sent], signal())).toEqual({ what: 'accepted' })
     expect(header(mails[0], 'Subject')).toBe(
@@ -76,7 +77,7 @@ describe('mail', () => {
     )
     expect(header(mails[0], 'Auto-Submitted')).toBe('auto-generated')
     expect(mails[0]).toContain('FAILED: Sql/postgres orders: connect\r\n  10.0.0.7:5432 refused the connection\r\n')
-    expect(mails[0]).toContain('since 2026-11-24 11:42:54 UTC')
+    expect(mails[0]).toContain('since 2026-11-24 12:42:54 +01:00')
     expect(mails[0]).toContain('affects 1 monitor: App/http shop')
     expect(mails[0]).toContain('runbook: call Ann')
     expect(mails[0]).toContain('https://svc.example.com/#orders')

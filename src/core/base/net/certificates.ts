@@ -6,6 +6,7 @@ import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { count } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
+import { humanTime, usualZone } from '../zone.ts'
 import { sanitize } from './text.ts'
 
 /** Bytes. The bundle of a distribution has 250 KB. */
@@ -296,7 +297,7 @@ const dayMs = 86_400_000
  * formatDay(new Date(0)) // '1970-01-01 00:00 UTC'
  * ```
  */
-export const formatDay = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+export const formatDay = (date: Date): string => humanTime(date.getTime(), { zone: usualZone, to: 'minute' })
 /** The days between two dates, not rounded. */
 export const exactDaysBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / dayMs
 /**

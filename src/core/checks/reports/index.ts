@@ -16,6 +16,7 @@ export {
   isConsequence,
   type Level,
   type MonitorReading,
+  messageIn,
   type Reading,
   type Report,
   type ReportedError,

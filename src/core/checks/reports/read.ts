@@ -189,6 +189,7 @@ function readResult(monitor: string, result: RunResult, item: string | undefined
     cause: result.cause === undefined ? undefined : sanitizeLine(result.cause),
     item,
     measurement: measurement && measuredOf(measurement),
+    silencedUntil: valid(result.silence?.until),
     notChecked: notChecked === undefined ? undefined : sanitizeLine(notChecked),
   }
 }

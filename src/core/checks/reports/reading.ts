@@ -1,5 +1,6 @@
 import { count } from '../../base/format.ts'
 import { sanitizeLine } from '../../base/sanitize.ts'
+import { humanTime, usualZone } from '../../base/zone.ts'
 import type {
   ExecutionMode,
   HealthCheckResponse,
@@ -138,11 +139,21 @@ export type Reading = {
   /** Which of several results of the check: a queue, a mount point, an address. */
   readonly item: string | undefined
   readonly measurement: Measured | undefined
+  /** When the silence ends of which the message says so. */
+  readonly silencedUntil?: Date | undefined
   /** It is about the load of the machine: it is shown, and counts for nothing (M15). Absent: it counts. */
   readonly isLoad?: true | undefined
   /** Why the check came to no verdict. The level is then `not checked`, or `warn` for a missing privilege. */
   readonly notChecked: string | undefined
 }
+
+/** When a silence ends, in a message: in UTC in documents, and on the clock of its reader elsewhere. */
+export const silenceEnd = (until: Date, zone: string | undefined): string =>
+  humanTime(until.getTime(), { zone, to: 'minute' })
+
+/** A message for people: the end of a silence is on the clock of this zone, or of the machine, and not in UTC. */
+export const messageIn = ({ message, silencedUntil: until }: Reading, zone?: string): string =>
+  until === undefined ? message : message.replace(silenceEnd(until, usualZone), silenceEnd(until, zone))
 
 /** A figure and its limits in a form that tools accept: finite numbers without floating-point noise. */
 export type Measured = RunMeasurement

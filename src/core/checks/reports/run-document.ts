@@ -1,5 +1,6 @@
 import { count } from '../../base/format.ts'
 import { oncePerObject } from '../../base/lazy.ts'
+import { usualZone } from '../../base/zone.ts'
 import {
   briefMessage,
   ExecutionMode,
@@ -27,7 +28,7 @@ import {
   warningPrefix,
 } from '../../protocol/index.ts'
 import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
-import { silencedSentence, unhealthySentence } from './reading.ts'
+import { silencedSentence, silenceEnd, unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
@@ -429,8 +430,7 @@ export const messageOf = (result: RunResult): string => {
 
 /** `silenced until 2026-11-29 04:00 UTC, alice: patch night` */
 export function silenceText({ source, until, by, reason }: RunSilence): string {
-  const state =
-    source === 'ack' ? 'acknowledged' : `silenced until ${until.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  const state = source === 'ack' ? 'acknowledged' : `silenced until ${silenceEnd(until, usualZone)}`
   const why = [by, reason].filter((part) => part !== undefined && part !== '').join(': ')
   return why === '' ? state : `${state}, ${why}`
 }

@@ -55,7 +55,7 @@ export const serveSettings = {
   timezone: {
     type: 'text',
     mistake: noZone,
-    doc: 'Time zone of times in the texts of notifications, by its IANA name: `Europe/Berlin`. It changes no rule: `timezone:` of an entry with `when:` stays UTC unless written. Default: that of the machine',
+    doc: 'Time zone of times on pages and in the texts of notifications, by its IANA name: `Europe/Berlin`. It changes no rule: `timezone:` of an entry with `when:` stays UTC unless written. Default: that of the machine',
   },
   peer: {
     type: 'text',

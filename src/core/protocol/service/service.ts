@@ -342,6 +342,8 @@ export type RuntimeFacts = {
   readonly schedule?: string | undefined
   /** Which confirmed states and incidents do not survive the end of this server, and why, in a sentence. Undefined: all do. */
   readonly notKept?: string | undefined
+  /** `serve.timezone`, the zone of the times on pages. Undefined: that of the machine. */
+  readonly timezone?: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
   /** Types that check parts of svc itself. Empty with a configuration, and where one is required. */

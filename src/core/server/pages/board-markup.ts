@@ -18,7 +18,7 @@ import {
 } from './page-incidents.ts'
 import { age } from './page-report.ts'
 import { type SilenceFacts, silenceSource } from './page-silences.ts'
-import { instant, lasted } from './page-words.ts'
+import { instant, lasted, type PageClock } from './page-words.ts'
 
 export type BoardFacts = PageReader & {
   /** The types that it shows. Undefined: all. */
@@ -29,6 +29,8 @@ export type BoardFacts = PageReader & {
   readonly silences?: SilenceFacts | undefined
   readonly reads: (type?: ServerType) => boolean
   readonly at: Date
+  /** `Frame.zone` */
+  readonly zone?: string | undefined
   /** Its path with its query, which it reloads. */
   readonly target: string
 }
@@ -42,27 +44,28 @@ const reasonCharacters = 140
 /** The wallboard, readable from three metres. It omits what does not fit, and counts it. */
 export function boardMarkup(all: readonly Card[], facts: BoardFacts): Page {
   const { types, at, target, user, signInHref } = facts
-  const now = at.getTime()
+  const clock = { now: at.getTime(), zone: facts.zone }
+  const { now } = clock
   const cards = all.filter(({ type }) => types === undefined || (type !== undefined && types.includes(type)))
   const incidents = facts.incidents && ofTypes(facts.incidents, types)
-  const sentence = incidents && incidentTitle(incidents, cards, now)
+  const sentence = incidents && incidentTitle(incidents, cards, clock)
   const level = levelOf(cards, incidents)
   const title = sentence ? `${sentence.what}${sentence.why}` : headline(cards)
   const open = incidents?.open ?? []
   const most = cards.length > fewTypes ? mostBesideMany : mostBesideFew
   const listed = open.slice(0, most)
-  const time = html`<time datetime="${at.toISOString().slice(0, 19)}Z">${at.toISOString().slice(11, 19)} UTC</time>`
+  const time = instant(now, clock)
   const hidden = cards.some(({ type }) => !facts.reads(type))
   const { markup } = html`${headOf(title, level)}
 <body class="board">
 <header class="${classOf(level) || 'none'}">
 ${facts.holder && holderLine(facts.holder, '/board')}
 <h1>${level ? `${marks[level]} ` : ''}${(open.length > 1 ? totalOf(open) : sentence?.what) ?? title}</h1>
-<p class="muted">${types === undefined ? '' : `${types.join(', ')} · `}as of ${time}${user === undefined ? undefined : html` · ${user}`}</p>
+<p class="muted">${types === undefined ? '' : `${types.join(', ')} · `}${healthyOf(cards)}as of ${time}${user === undefined ? undefined : html` · ${user}`}</p>
 </header>
 <main>
 <p class="stale" role="status">STALE: svc has shown nothing new since ${time}. <a href="${target}">Reload</a></p>
-${listed.map((one) => incidentMarkup(one, now, facts.silences))}
+${listed.map((one) => incidentMarkup(one, clock, facts.silences))}
 ${restMarkup(open.length - listed.length, incidents?.hidden ?? 0)}
 ${open.length === 0 ? causesMarkup(cards, most) : undefined}
 ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${signInHref}">sign in</a> for names and reasons.</p>` : undefined}
@@ -72,6 +75,13 @@ ${hidden && user === undefined && signInHref ? html`<p>States only: <a href="${s
 </html>
 `
   return { markup, refresh: refreshOf(reloadEvery, undefined) }
+}
+
+/** `7 of 10 monitors healthy · `. Empty where none is known. The machine counts as one. */
+function healthyOf(cards: readonly Card[]): string {
+  const all = cards.flatMap(({ monitors }) => monitors)
+  const healthy = all.filter(({ level }) => level === 'ok').length
+  return all.length === 0 ? '' : `${healthy} of ${count(all.length, 'monitor')} healthy · `
 }
 
 /** The counts of what does not fit and of what the reader may not see. */
@@ -118,14 +128,14 @@ const conditionWords = [
   ['warning', 'has a warning', 'have a warning'],
 ] as const
 
-function incidentMarkup(one: TroubledMonitor, now: number, silences: SilenceFacts | undefined): Markup {
+function incidentMarkup(one: TroubledMonitor, clock: PageClock, silences: SilenceFacts | undefined): Markup {
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const victims = victimsOf(one)
   const reach =
     victims > 0
       ? html`<b>${count(victims, 'monitor')} ${victims === 1 ? 'fails' : 'fail'} because of it</b> · `
       : undefined
-  return html`<article class="${level}"><div class="top"><h2>${marks[level]} ${linkOf(one)}</h2><p class="muted">since ${instant(sinceOf(one), now)} (${lasted(now - sinceOf(one))})</p></div>
+  return html`<article class="${level}"><div class="top"><h2>${marks[level]} ${linkOf(one)}</h2><p class="muted">since ${instant(sinceOf(one), clock)} (${lasted(clock.now - sinceOf(one))})</p></div>
 <p class="cause">${isNamed(one) && silenceSource(silences, one) ? html`<b>${silenceSource(silences, one)}</b> · ` : undefined}${reach}${shorten(reasonOf(one), reasonCharacters)}</p></article>
 `
 }

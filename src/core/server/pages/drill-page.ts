@@ -7,7 +7,7 @@ import { refuseForeignChange } from '../origins.ts'
 import { faultAnswer, plainJson, visibleFault } from '../response.ts'
 import type { RequestTarget } from '../routes.ts'
 import { plainAnswer } from './page.ts'
-import { timeOf } from './page-frame.ts'
+import { wholeInstant } from './page-words.ts'
 
 /**
  * The page of the link in a message of a drill (M14). Its button alone confirms that the message arrived: mail gateways,
@@ -36,16 +36,19 @@ export async function drillPage(
 /** `content`: the link, or why there is none. */
 function answerOf(server: ServerContext, context: RequestContext, content: LinkOfDrill | string): HttpAnswer {
   const notice = typeof content === 'string' ? content : undefined
-  const main = typeof content === 'string' ? html`<p>Nothing was confirmed.</p>` : linkMarkup(content)
+  const main =
+    typeof content === 'string'
+      ? html`<p>Nothing was confirmed.</p>`
+      : linkMarkup(content, server.runtime.facts.timezone)
   return plainAnswer(server, context, main, { title: 'Drill', notice })
 }
 
-const linkMarkup = ({ receiver, beganAt, confirmedAt }: LinkOfDrill): Markup => html`<section>
-<p>This message belongs to a drill that began on ${timeOf(new Date(beganAt))}. Nothing has failed. It was sent through the receiver <b>${receiver}</b>.</p>
+const linkMarkup = ({ receiver, beganAt, confirmedAt }: LinkOfDrill, zone: string | undefined): Markup => html`<section>
+<p>This message belongs to a drill that began on ${wholeInstant(beganAt, { zone })}. Nothing has failed. It was sent through the receiver <b>${receiver}</b>.</p>
 ${
   confirmedAt === undefined
     ? html`<form method="post"><button class="main">Confirm that the message arrived</button></form>`
-    : html`<p role="status">✓ Confirmed on ${timeOf(new Date(confirmedAt))}.</p>`
+    : html`<p role="status">✓ Confirmed on ${wholeInstant(confirmedAt, { zone })}.</p>`
 }
 </section>
 `

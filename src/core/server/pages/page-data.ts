@@ -63,6 +63,7 @@ export async function pageData(server: ServerContext, context: RequestContext): 
     user,
     signInHref: runtime.facts.store === undefined ? undefined : signInHref(context.request.url),
     at: new Date(runtime.now?.() ?? Date.now()),
+    zone: runtime.facts.timezone,
     silences: await silenceFacts(server, { call, views, isSignedIn: user !== undefined }),
   }
 }

@@ -1,6 +1,7 @@
 import type { Level } from '../../checks/reports/index.ts'
 import { html, type Markup, trusted } from '../html.ts'
 import { style } from '../style.ts'
+import { wholeInstant } from './page-words.ts'
 
 export const words: Record<Level, string> = {
   ok: '✓ healthy',
@@ -58,6 +59,8 @@ export type Frame = PageReader & {
   readonly level: Level | undefined
   readonly base: string
   readonly at: Date
+  /** The zone of the times for people: `serve.timezone`. Absent: that of the machine. */
+  readonly zone?: string | undefined
   /** Seconds until the page reloads itself, unless `isStill`. Undefined: a page that does not change. */
   readonly reloadEvery: number | undefined
   readonly isStill?: boolean | undefined
@@ -81,14 +84,11 @@ export type FrameOfRequest = Omit<
   'title' | 'heading' | 'summary' | 'level' | 'reloadEvery' | 'stillHref' | 'place'
 >
 
-/** An instant as pages show it: `2026-11-29 08:37:08 UTC`. */
-export const timeOf = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
-
 /** A whole page. Its policy of referrers lets the browser say that a form comes from this page. */
 export function framed(main: Markup, frame: Frame): Page {
   const { title, heading, summary, level, base, at, reloadEvery, isStill = false, notice, place, holder } = frame
   const { stillHref = '/?reload=off' } = frame
-  const time = timeOf(at)
+  const time = wholeInstant(at.getTime(), frame)
   const reloads = isStill
     ? html` · does not reload`
     : html` · reloads every ${reloadEvery ?? 0} s <a href="${stillHref}">stop<span class="hidden"> reloading this page</span></a>`

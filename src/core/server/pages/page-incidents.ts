@@ -5,7 +5,16 @@ import type { EndedIncident, Incidents, OpenFault, TroubledMonitor, Victim } fro
 import { html, type Markup, trusted } from '../html.ts'
 import type { Card } from './cards.ts'
 import { type SilenceFacts, silenceLine } from './page-silences.ts'
-import { instant, instantText, lasted, type MonitorId, monitorKey, monitorLink, monitorName } from './page-words.ts'
+import {
+  instant,
+  instantText,
+  lasted,
+  type MonitorId,
+  monitorKey,
+  monitorLink,
+  monitorName,
+  type PageClock,
+} from './page-words.ts'
 
 /** How many monitors with incidents, checks and victims of one, and incidents that are over, the page lists. */
 const [mostMonitors, mostFaults, mostVictims, mostEnded] = [100, 10, 200, 20]
@@ -66,15 +75,15 @@ export function headingOf({ what, why }: ProblemTitle): Markup {
 export function incidentTitle(
   { open }: Pick<Incidents, 'open'>,
   cards: readonly Card[],
-  now: number,
+  clock: PageClock,
 ): ProblemTitle | undefined {
   const failing = open.filter(isFailing)
   const doubtful = open.filter((one) => !isFailing(one) && isDoubtful(one))
   const warned = open.filter((one) => !isFailing(one) && !isDoubtful(one))
   const title =
-    sentenceOf(failing, ['has failed', 'have failed'], now) ??
-    sentenceOf(doubtful, ['may have failed', 'may have failed'], now) ??
-    sentenceOf(warned, ['has had a warning', 'have had warnings'], now)
+    sentenceOf(failing, ['has failed', 'have failed'], clock) ??
+    sentenceOf(doubtful, ['may have failed', 'may have failed'], clock) ??
+    sentenceOf(warned, ['has had a warning', 'have had warnings'], clock)
   const mentioned = new Set(
     [...failing, ...doubtful].flatMap((one) => [one.type, ...one.victims.map(({ type }) => type)]),
   )
@@ -91,13 +100,13 @@ export function incidentTitle(
 function sentenceOf(
   monitors: readonly TroubledMonitor[],
   [singular, plural]: readonly [string, string],
-  now: number,
+  clock: PageClock,
 ): ProblemTitle | undefined {
   const [first, ...more] = monitors
   if (!first) return undefined
   if (more.length === 0) {
     const why = whyOf(first)
-    const since = `since ${instantText(sinceOf(first), now)}`
+    const since = `since ${instantText(sinceOf(first), clock)}`
     if (isRecovering(first))
       return { what: `${nameOf(first)} is healthy again, not confirmed yet`, why: `; ${since}${why}` }
     if (first.faults.length === 0 && first.monitor !== undefined) {
@@ -114,7 +123,7 @@ function sentenceOf(
     left > 0 ? `${names.join(', ')} and ${left} more` : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
   const because = reasonOf(first)
   return {
-    what: `${listed} ${plural}, the first since ${instantText(earliest, now)}`,
+    what: `${listed} ${plural}, the first since ${instantText(earliest, clock)}`,
     why: because === '' ? '' : `; ${nameOf(first)}: ${because}`,
   }
 }
@@ -151,9 +160,9 @@ export const causeOf = ({ open }: Incidents, id: MonitorId): Markup | undefined 
 const isSame = (one: MonitorLabel, { type, monitor }: MonitorId): boolean =>
   one.type === type && one.monitor === monitor
 
-/** When, and with which lists open, incidents are shown. Milliseconds since 1970. */
+/** When, and with which lists open, incidents are shown. */
 type ShownAt = {
-  readonly now: number
+  readonly clock: PageClock
   /** The monitor whose victims are listed. */
   readonly opened: string | undefined
   readonly silences?: SilenceFacts | undefined
@@ -162,17 +171,17 @@ type ShownAt = {
 /** The open incidents, and those that are over. Undefined if there are none. `opened`: whose victims are listed. */
 export function incidentsMarkup(
   { open, hidden, ended, isIsolated }: Incidents,
-  { now, opened, silences }: ShownAt,
+  { clock, opened, silences }: ShownAt,
 ): Markup | undefined {
   if (open.length === 0 && hidden === 0 && ended.length === 0 && isIsolated !== true) return undefined
   const visible = open.slice(0, mostMonitors)
   return html`<section id="incidents">
 <h2>Incidents</h2>
 ${isIsolated ? html`<p class="refusal" role="alert">No witness answers: svc knows nothing of other machines.</p>` : undefined}
-${open.length === 0 ? html`<p class="muted">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { now, opened, silences }))}
+${open.length === 0 ? html`<p class="muted">None is open${hidden > 0 ? ' that you may read' : ''}.</p>` : visible.map((one) => monitorMarkup(one, { clock, opened, silences }))}
 ${open.length > visible.length ? html`<p class="muted">${count(open.length - visible.length, 'more monitor has', 'more monitors have')} open incidents: <a href="/metrics">metrics</a> list all of them.</p>` : undefined}
 ${hidden > 0 ? html`<p class="muted">${count(hidden, 'monitor')} of types that you may not read ${hidden === 1 ? 'has' : 'have'} an open incident.</p>` : undefined}
-${ended.length > 0 ? endedMarkup(ended, now) : undefined}
+${ended.length > 0 ? endedMarkup(ended, clock) : undefined}
 </section>
 `
 }
@@ -187,18 +196,18 @@ export function conditionOf(one: TroubledMonitor): 'failing' | 'in doubt' | 'rec
   return isDoubtful(one) ? 'in doubt' : 'warning'
 }
 
-function monitorMarkup(one: TroubledMonitor, { now, opened, silences }: ShownAt): Markup {
+function monitorMarkup(one: TroubledMonitor, { clock, opened, silences }: ShownAt): Markup {
   const { faults } = one
   const level = isFailingMonitor(one) ? 'fail' : 'warn'
   const visible = faults.slice(0, mostFaults)
   const id = idOf(one)
   return html`<article class="${level}"${id === undefined ? undefined : html` id="incident-${id}"`}>
 <div class="top"><h3>${linkOf(one)}</h3><span class="state ${level}">${stateOf(one)}</span></div>
-${isNamed(one) ? silenceLine(silences, one, now) : undefined}
-${visible.map((fault) => faultMarkup(fault, now))}
+${isNamed(one) ? silenceLine(silences, one, clock) : undefined}
+${visible.map((fault) => faultMarkup(fault, clock))}
 ${faults.length > visible.length ? html`<p class="muted">and ${count(faults.length - visible.length, 'more check')}</p>` : undefined}
 ${faults.length === 0 && one.monitor !== undefined ? html`<p>It is healthy again. What depends on it has not recovered yet.</p>` : undefined}
-${victimsOf(one) === 0 ? undefined : victimsMarkup(one, { id, now, isOpen: id !== undefined && opened === id })}
+${victimsOf(one) === 0 ? undefined : victimsMarkup(one, { id, clock, isOpen: id !== undefined && opened === id })}
 </article>
 `
 }
@@ -215,16 +224,16 @@ function stateOf(one: TroubledMonitor): string {
   return worst.level === 'failed' ? '✗ failed' : '! warning'
 }
 
-function faultMarkup(fault: OpenFault, now: number): Markup {
+function faultMarkup(fault: OpenFault, clock: PageClock): Markup {
   const { message, since, level } = fault
   return html`<p class="fault ${level === 'failed' ? 'fail' : 'warn'}"><b>${checkOf(fault)}</b> ${shorten(message, messageCharacters)}</p>
-<p class="muted">since ${instant(since, now)} (${lasted(now - since)}) · ${certaintyOf(fault, now)}</p>
+<p class="muted">since ${instant(since, clock)} (${lasted(clock.now - since)}) · ${certaintyOf(fault, clock)}</p>
 `
 }
 
-function certaintyOf({ certainty, recoveringSince, isFlapping, isUnobserved }: OpenFault, now: number): Markup {
+function certaintyOf({ certainty, recoveringSince, isFlapping, isUnobserved }: OpenFault, clock: PageClock): Markup {
   if (recoveringSince !== undefined) {
-    return html`healthy since ${instant(recoveringSince, now)}, confirmed by the next healthy run`
+    return html`healthy since ${instant(recoveringSince, clock)}, confirmed by the next healthy run`
   }
   if (isUnobserved) return html`no verdict since then`
   if (certainty === 'in doubt') return html`in doubt: not confirmed yet`
@@ -235,7 +244,7 @@ function certaintyOf({ certainty, recoveringSince, isFlapping, isUnobserved }: O
 /** The count first; the names are folded. */
 function victimsMarkup(
   one: TroubledMonitor,
-  { id, now, isOpen }: { readonly id: string | undefined; readonly now: number; readonly isOpen: boolean },
+  { id, clock, isOpen }: { readonly id: string | undefined; readonly clock: PageClock; readonly isOpen: boolean },
 ): Markup {
   const { victims, hiddenVictims } = one
   const all = victimsOf(one)
@@ -246,18 +255,18 @@ function victimsMarkup(
     : html`<a href="/?victims=${id}#incident-${id}">Keep this list open</a>`
   return html`<details${trusted(isOpen ? ' open' : '')}><summary>${count(all, 'monitor')} ${verb} because of it</summary>
 ${victims.length > 0 && id !== undefined ? html`<p class="muted">${keep}</p>` : undefined}
-<ul class="victims">${victims.slice(0, mostVictims).map((victim) => victimMarkup(victim, now))}</ul>
+<ul class="victims">${victims.slice(0, mostVictims).map((victim) => victimMarkup(victim, clock))}</ul>
 ${left > 0 ? html`<p class="muted">and ${left} more</p>` : undefined}
 ${hiddenVictims > 0 ? html`<p class="muted">${hiddenVictims} of types that you may not read</p>` : undefined}
 </details>`
 }
 
-const victimMarkup = (victim: Victim, now: number): Markup =>
-  html`<li>${linkOf(victim)} <span class="when">since ${instant(victim.since, now)}</span></li>`
+const victimMarkup = (victim: Victim, clock: PageClock): Markup =>
+  html`<li>${linkOf(victim)} <span class="when">since ${instant(victim.since, clock)}</span></li>`
 
-const endedMarkup = (ended: readonly EndedIncident[], now: number): Markup =>
-  html`<details><summary>${ended.length > mostEnded ? `The last ${mostEnded} that are over` : `${count(ended.length, 'incident')} over`}, the last at ${instant(ended[0]?.endedAt ?? now, now)}</summary>
-<ul class="ended">${ended.slice(0, mostEnded).map((one) => endedLine(one, now))}</ul>
+const endedMarkup = (ended: readonly EndedIncident[], clock: PageClock): Markup =>
+  html`<details><summary>${ended.length > mostEnded ? `The last ${mostEnded} that are over` : `${count(ended.length, 'incident')} over`}, the last at ${instant(ended[0]?.endedAt ?? clock.now, clock)}</summary>
+<ul class="ended">${ended.slice(0, mostEnded).map((one) => endedLine(one, clock))}</ul>
 </details>`
 
 const ends: Readonly<Record<EndedIncident['end'], string>> = {
@@ -269,7 +278,7 @@ const ends: Readonly<Record<EndedIncident['end'], string>> = {
 }
 
 /** One incident that is over, with its beginning, its end and its duration. */
-function endedLine(one: EndedIncident, now: number): Markup {
+function endedLine(one: EndedIncident, clock: PageClock): Markup {
   const { beganAt, endedAt, message, end, victims, cause } = one
-  return html`<li><b>${linkOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, now)} to ${instant(endedAt, now)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}${cause === undefined ? '' : ` · because of ${cause}`}</span></li>`
+  return html`<li><b>${linkOf(one)}</b> ${checkOf(one)} ${shorten(message, messageCharacters)} <span class="when">${instant(beganAt, clock)} to ${instant(endedAt, clock)} (${lasted(endedAt - beganAt)}) · ${ends[end]}${victims > 0 ? ` · ${count(victims, 'monitor')} failed because of it` : ''}${cause === undefined ? '' : ` · because of ${cause}`}</span></li>`
 }

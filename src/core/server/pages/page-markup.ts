@@ -61,21 +61,21 @@ export function idsOfPage(
 
 /** The status page. */
 export function pageMarkup(cards: readonly Card[], facts: PageFacts): Page {
-  const now = facts.at.getTime()
+  const clock = { now: facts.at.getTime(), zone: facts.zone }
   const { incidents, victims, refusal, report, reads = readsNothing, days, search = {}, silences } = facts
   const { notice = refusal && `The check did not run: ${refusal}` } = facts
   const listings = listingsOf(cards, facts)
-  const results = searchMarkup(cards, { search, reads, days, silences, now })
+  const results = searchMarkup(cards, { search, reads, days, silences, clock })
   // Whoever looks for something sees what there is of it, and no other lists.
   const isSearch = results !== undefined && isAsked(search)
   const main = html`${report && ranMarkup(cards, report)}
 ${isSearch ? results : undefined}
-${incidents && incidentsMarkup(incidents, { now, opened: victims, silences })}
+${incidents && incidentsMarkup(incidents, { clock, opened: victims, silences })}
 ${isSearch ? undefined : results}
-${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report, silences, now }))}
+${isSearch ? undefined : cards.map((card) => cardMarkup(card, { all: cards, listing: listings.get(card) ?? nothing, reads: reads(card.type), days, report, silences, clock }))}
 ${ways(facts.answered[0], facts)}
 ${facts.notKept === undefined ? undefined : html`<p class="muted">${facts.notKept}.</p>`}`
-  const problem = incidents && incidentTitle(incidents, cards, now)
+  const problem = incidents && incidentTitle(incidents, cards, clock)
   const title = problem ? `${problem.what}${problem.why}` : headline(cards)
   return framed(main, {
     ...facts,

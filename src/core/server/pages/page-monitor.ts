@@ -1,18 +1,22 @@
 import { Fault } from '../../base/errors.ts'
 import { showAvailability, showDuration, showFigure } from '../../base/format.ts'
 import { worst } from '../../checks/reports/index.ts'
-import type {
-  GetHistoryResponse,
-  HistoryFigure,
-  HistoryPeriod,
-  HistoryStatus,
-  MonitorHistory,
-} from '../../protocol/index.ts'
+import type { GetHistoryResponse, HistoryPeriod, HistoryStatus, MonitorHistory } from '../../protocol/index.ts'
 import { monitorsNamed, ServerType } from '../../protocol/index.ts'
 import type { Call, EndedIncident, Incidents, Service } from '../../protocol/service/service.ts'
 import { html, type Markup } from '../html.ts'
 import { visibleFault } from '../response.ts'
 import { type Card, levelsOfMonitor, type MonitorAway, otherNodes, worstLevel } from './cards.ts'
+import {
+  chartsMarkup,
+  type FigureSeries,
+  historyWindows,
+  periodDay,
+  responseCheck,
+  seriesOf,
+  summaryOf,
+  trendMarkup,
+} from './page-chart.ts'
 import { framed, type Page } from './page-frame.ts'
 import {
   causeOf,
@@ -24,17 +28,10 @@ import {
   reloadSeconds,
 } from './page-incidents.ts'
 import type { PageFacts } from './page-markup.ts'
-import { latestReport } from './page-report.ts'
+import { latestReports } from './page-report.ts'
 import { silenceMarkup } from './page-silences.ts'
 import { runForm } from './page-types.ts'
-import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName } from './page-words.ts'
-
-/** The times of which the page shows the availability. */
-export const historyWindows = [
-  { name: '24 h', minutes: 24 * 60 },
-  { name: '30 days', minutes: 30 * 24 * 60 },
-  { name: '90 days', minutes: 90 * 24 * 60 },
-] as const
+import { instant, instantText, lasted, type MonitorId, monitorKey, monitorName, type PageClock } from './page-words.ts'
 
 /** The history of one monitor in each of the windows, in their order. */
 export type HistoryOfWindows = readonly GetHistoryResponse[]
@@ -94,7 +91,8 @@ export function monitorMarkup(
   { windows, problem }: MonitorHistoryAnswer,
   facts: PageFacts,
 ): Page | undefined {
-  const now = facts.at.getTime()
+  const clock = { now: facts.at.getTime(), zone: facts.zone }
+  const { now } = clock
   const latest = levelsOfMonitor(cards, id)
   const isKnown = windows.some(({ Monitors = [] }) => Monitors.length > 0)
   const incidents = facts.incidents && withHistory(incidentsOf(facts.incidents, id), id, windows)
@@ -110,15 +108,19 @@ export function monitorMarkup(
     : away
       ? `no confirmed fault on ${away.node ?? otherNodes}`
       : 'not checked yet'
-  const problemTitle = incidents && incidentTitle(incidents, [], now)
+  const problemTitle = incidents && incidentTitle(incidents, [], clock)
+  const series = windows.map(({ Monitors: [monitor] = [] }) => seriesOf(monitor?.Periods ?? []))
+  const response = responseCheck(series)
   const main = html`<p><a href="/">All monitors</a>${id.type === undefined ? undefined : html` › <a href="/#${id.type}">${id.type}</a>`}</p>
 ${away && ownerLine(away, id)}
 ${facts.incidents && causeOf(facts.incidents, id)}
-${incidents && incidentsMarkup(incidents, { now, opened: facts.victims, silences: facts.silences })}
-${silenceMarkup(facts.silences, id, { now, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
-${windows.length > 0 ? historyMarkup(windows, now) : undefined}
+${incidents && incidentsMarkup(incidents, { clock, opened: facts.victims, silences: facts.silences })}
+${silenceMarkup(facts.silences, id, { clock, hasIncident: incidents !== undefined && incidents.open.length > 0 })}
+${windows.length > 0 ? historyMarkup(windows, clock) : undefined}
+${chartsMarkup(response, series, clock)}
 ${problem === undefined ? undefined : html`<p class="muted">The history cannot be read: ${problem}</p>`}
-${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latest.map(({ run, monitor }) => latestReport(run, monitor))}</section>`}`
+${latest.length === 0 ? undefined : html`<section><h2>Latest results</h2>${latestReports(latest, facts.zone)}</section>`}
+${figuresMarkup(series[0] ?? [], response, now)}`
   return framed(main, {
     ...facts,
     title: problemTitle ? `${problemTitle.what}${problemTitle.why}` : `${monitorName(id)}: ${state}`,
@@ -172,8 +174,8 @@ const ends = { Recovered: 'recovered', Removed: 'removed', Unknown: 'unknown' } 
 
 const stateWords = { ok: 'healthy', warn: 'warning', 'not checked': 'not fully checked', fail: 'unhealthy' } as const
 
-/** The availability of a monitor, its days as bars, and its figures. */
-export function historyMarkup(windows: HistoryOfWindows, now: number): Markup {
+/** The availability of a monitor, its days and hours as bars, and when it was down for longest. */
+export function historyMarkup(windows: HistoryOfWindows, clock: PageClock): Markup {
   const rows = windows.map((answer, at) => ({ name: historyWindows[at]?.name ?? '', monitor: answer.Monitors?.[0] }))
   const [dayWindow] = rows
   const whole = rows.at(-1)?.monitor
@@ -181,11 +183,10 @@ export function historyMarkup(windows: HistoryOfWindows, now: number): Markup {
   return html`<section id="history">
 <h2>History</h2>
 <table class="availability"><tr><th scope="col">Last</th><th scope="col">Available</th><th scope="col">Down</th><th scope="col">Not observed</th></tr>
-${rows.map(({ name, monitor }, at) => windowRow(name, monitor, { now, minutes: historyWindows[at]?.minutes ?? 0 }))}</table>
-${whole?.Periods && whole.Periods.length > 0 ? html`<h3>90 days</h3>${barsOf(whole.Periods, { end: now, step: day, count: 90 })}` : undefined}
-${dayWindow?.monitor?.Periods && dayWindow.monitor.Periods.length > 0 ? html`<h3>24 hours</h3>${barsOf(dayWindow.monitor.Periods, { end: now, step: hour, count: 24 })}` : undefined}
-${worstMarkup(whole, now)}
-${figuresMarkup(dayWindow?.monitor?.Periods ?? [])}
+${rows.map(({ name, monitor }, at) => windowRow(name, monitor, { clock, minutes: historyWindows[at]?.minutes ?? 0 }))}</table>
+${whole?.Periods && whole.Periods.length > 0 ? html`<h3>Last 90 days</h3>${barsOf(whole.Periods, { clock, step: day, count: 90 })}` : undefined}
+${dayWindow?.monitor?.Periods && dayWindow.monitor.Periods.length > 0 ? html`<h3>Last 24 hours</h3>${barsOf(dayWindow.monitor.Periods, { clock, step: hour, count: 24 })}` : undefined}
+${worstMarkup(whole, clock)}
 ${notKept === undefined ? undefined : html`<p class="muted">${notKept}.</p>`}
 </section>
 `
@@ -200,14 +201,14 @@ const wholeShare = 0.9
 function windowRow(
   name: string,
   monitor: MonitorHistory | undefined,
-  { now, minutes }: { readonly now: number; readonly minutes: number },
+  { clock, minutes }: { readonly clock: PageClock; readonly minutes: number },
 ): Markup {
   if (!monitor) return html`<tr><th scope="row">${name}</th><td colspan="3" class="muted">nothing known yet</td></tr>`
   const { AvailabilityPercent, Down = 0, Unobserved = 0 } = monitor
   const level = Down > 0 ? 'fail' : 'ok'
-  const from = monitor.From?.getTime() ?? now
-  const isPart = now - from < wholeShare * minutes * 60_000
-  const since = isPart ? html` <span class="when">since ${instant(from, now)}</span>` : undefined
+  const from = monitor.From?.getTime() ?? clock.now
+  const isPart = clock.now - from < wholeShare * minutes * 60_000
+  const since = isPart ? html` <span class="when">since ${instant(from, clock)}</span>` : undefined
   return html`<tr><th scope="row">${name}</th><td class="${level}"><b>${showAvailability(AvailabilityPercent)}</b>${since}</td><td>${Down === 0 ? 'never' : showDuration(Down)}</td><td>${Unobserved === 0 ? 'never' : showDuration(Unobserved)}</td></tr>
 `
 }
@@ -222,22 +223,21 @@ const classes: Readonly<Record<HistoryStatus, string>> = {
 /** One bar for each period up to now. Those of which nothing is known are gray. Each has its text for pointers and readers. */
 function barsOf(
   periods: readonly HistoryPeriod[],
-  { end, step, count }: { readonly end: number; readonly step: number; readonly count: number },
+  { clock, step, count }: { readonly clock: PageClock; readonly step: number; readonly count: number },
 ): Markup {
-  const first = Math.floor(end / step) * step - (count - 1) * step
+  const first = Math.floor(clock.now / step) * step - (count - 1) * step
   const byStart = new Map(periods.map((period) => [Math.floor((period.From?.getTime() ?? 0) / step) * step, period]))
   const bars = Array.from({ length: count }, (_, at) => {
     const start = first + at * step
     const period = byStart.get(start)
     const level = period?.Status === undefined ? 'none' : classes[period.Status]
-    return html`<rect class="${level}" x="${at * 10 + 1}" width="8" y="${level === 'none' ? 20 : 0}" height="${level === 'none' ? 12 : 32}"><title>${barText(start, end, period)}</title></rect>`
+    return html`<rect class="${level}" x="${at * 10 + 1}" width="8" y="${level === 'none' ? 20 : 0}" height="${level === 'none' ? 12 : 32}"><title>${barText(step === day ? periodDay(start) : instantText(start, clock), period)}</title></rect>`
   })
-  return html`<svg class="bars" viewBox="0 0 ${count * 10} 32" preserveAspectRatio="none" role="img" aria-label="${summaryOf(periods, count)}">${bars}</svg>
+  return html`<svg class="bars" viewBox="0 0 ${count * 10} 32" preserveAspectRatio="none" role="img" aria-label="${barsSummary(periods, count)}">${bars}</svg>
 <div class="axis" aria-hidden="true"><span>${step === day ? `${count} days ago` : `${count} hours ago`}</span><span>now</span></div>`
 }
 
-function barText(start: number, now: number, period: HistoryPeriod | undefined): string {
-  const when = instantText(start, now).replace(' 00:00:00 UTC', '')
+function barText(when: string, period: HistoryPeriod | undefined): string {
   if (!period || period.AvailabilityPercent === undefined) return `${when}: not observed`
   const { Down = 0, FailedChecks = [] } = period
   const failed =
@@ -247,64 +247,36 @@ function barText(start: number, now: number, period: HistoryPeriod | undefined):
   return `${when}: ${showAvailability(period.AvailabilityPercent)}${failed}`
 }
 
-function summaryOf(periods: readonly HistoryPeriod[], count: number): string {
+function barsSummary(periods: readonly HistoryPeriod[], count: number): string {
   const failed = periods.filter(({ Status }) => Status === 'Failed').length
   return `${count} periods: ${periods.length} observed, ${failed} with failures`
 }
 
 /** When it was down for longest. */
-function worstMarkup(monitor: MonitorHistory | undefined, now: number): Markup | undefined {
+function worstMarkup(monitor: MonitorHistory | undefined, clock: PageClock): Markup | undefined {
   const worst = monitor?.Worst ?? []
   if (worst.length === 0) return undefined
   return html`<h3>Down for longest</h3>
 <ul class="ended">${worst.map(
     ({ From, To, Down = 0, FailedChecks = [] }) =>
-      html`<li><b>${lasted(Down)}</b> between ${instantText(From?.getTime() ?? now, now)} and ${instantText(To?.getTime() ?? now, now)} <span class="when">${FailedChecks.slice(0, 5).join(', ')}</span></li>`,
+      html`<li><b>${lasted(Down)}</b> between ${instantText(From?.getTime() ?? clock.now, clock)} and ${instantText(To?.getTime() ?? clock.now, clock)} <span class="when">${FailedChecks.slice(0, 5).join(', ')}</span></li>`,
   )}</ul>`
 }
 
-/** One line for each figure: its range and its course over a day. */
-function figuresMarkup(periods: readonly HistoryPeriod[]): Markup | undefined {
-  const courses = new Map<string, (HistoryFigure & { readonly at: number })[]>()
-  for (const [at, { Figures = [] }] of periods.entries()) {
-    for (const figure of Figures) {
-      const name = JSON.stringify([figure.MonitoringName, figure.Unit])
-      courses.set(name, [...(courses.get(name) ?? []), { ...figure, at }])
-    }
-  }
-  if (courses.size === 0) return undefined
-  const visible = [...courses.values()].slice(0, mostFigures)
-  return html`<h3>Figures of 24 hours</h3>
-<table class="figures"><tr><th scope="col">Check</th><th scope="col">Least</th><th scope="col">Average</th><th scope="col">Most</th><th scope="col">Course</th></tr>
-${visible.map((points) => figureRow(points, periods.length))}</table>
-${courses.size > visible.length ? html`<p class="muted">and ${courses.size - visible.length} more: svc history shows them.</p>` : undefined}`
+/** A line for each figure besides the response time: its range, and its averages over a day. */
+function figuresMarkup(all: readonly FigureSeries[], response: string | undefined, now: number): Markup | undefined {
+  const others = all.filter(({ check, unit }) => check !== response || unit !== 'milliseconds')
+  if (others.length === 0) return undefined
+  const visible = others.slice(0, mostFigures)
+  return html`<section id="figures"><h2>${response === undefined ? 'Figures' : 'Other figures'} of the last 24 hours</h2>
+<table class="figures"><tr><th scope="col">Check</th><th scope="col">Minimum</th><th scope="col">Average</th><th scope="col">Maximum</th><th scope="col">Averages over 24 hours</th></tr>
+${visible.map((series) => figureRow(series, now))}</table>
+${others.length > visible.length ? html`<p class="muted">and ${others.length - visible.length} more: svc history shows them.</p>` : undefined}</section>`
 }
 
-function figureRow(points: readonly (HistoryFigure & { readonly at: number })[], columns: number): Markup {
-  const unit = points[0]?.Unit
-  const least = Math.min(...points.map(({ Minimum = 0 }) => Minimum))
-  const most = Math.max(...points.map(({ Maximum = 0 }) => Maximum))
-  const runs = points.reduce((sum, { Count = 0 }) => sum + Count, 0)
-  const sum = points.reduce((all, { Average = 0, Count = 0 }) => all + Average * Count, 0)
+function figureRow({ check, unit, points }: FigureSeries, now: number): Markup {
+  const { least, average, most } = summaryOf(points)
   const text = (value: number): string => showFigure(value, unit)
-  return html`<tr><th scope="row">${points[0]?.MonitoringName ?? ''}</th><td>${text(least)}</td><td>${text(runs === 0 ? least : sum / runs)}</td><td>${text(most)}</td><td>${courseOf(points, { columns, least, most })}</td></tr>
+  return html`<tr><th scope="row">${check}</th><td>${text(least)}</td><td>${text(average)}</td><td>${text(most)}</td><td>${trendMarkup(points, { from: now - day, to: now })}</td></tr>
 `
-}
-
-/** The averages as a line. */
-function courseOf(
-  points: readonly (HistoryFigure & { readonly at: number })[],
-  { columns, least, most }: { readonly columns: number; readonly least: number; readonly most: number },
-): Markup {
-  const width = Math.max(1, columns - 1) * 10
-  const range = most - least || 1
-  const places = points.map(
-    ({ at, Average = 0 }) => [at * 10, Number((28 - ((Average - least) / range) * 24).toFixed(1))] as const,
-  )
-  // A single period is a short line.
-  const [only] = places.length === 1 ? places : []
-  const line = only
-    ? `${only[0]},${only[1]} ${only[0] + 10},${only[1]}`
-    : places.map((place) => place.join(',')).join(' ')
-  return html`<svg class="course" viewBox="-4 0 ${width + 8} 32" preserveAspectRatio="none" aria-hidden="true"><polyline points="${line}"/></svg>`
 }

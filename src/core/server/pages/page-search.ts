@@ -39,7 +39,7 @@ export type SearchOptions = {
   readonly reads: (type?: ServerType) => boolean
 }
 
-type ResultOptions = SearchOptions & Pick<RowOptions, 'days' | 'silences' | 'now'>
+type ResultOptions = SearchOptions & Pick<RowOptions, 'days' | 'silences' | 'clock'>
 
 /** Whether the reader looks for anything. */
 export const isAsked = ({ find = '', state, type }: Search): boolean =>

@@ -3,7 +3,7 @@ import type { Call, HealthViews } from '../../protocol/service/service.ts'
 import type { ServerContext } from '../context.ts'
 import { html, type Markup } from '../html.ts'
 import { soon } from './page-soon.ts'
-import { instant, type MonitorId, monitorIdOf, monitorKey } from './page-words.ts'
+import { instant, type MonitorId, monitorIdOf, monitorKey, type PageClock } from './page-words.ts'
 
 /** The silenced monitors and entries, as far as the reader may know them. */
 export type SilenceFacts = {
@@ -52,14 +52,14 @@ export function silenceSource(silences: SilenceFacts | undefined, id: MonitorId)
   return one && whatOf[one.source]
 }
 
-/** `silenced until 04:00:00 UTC, alice: patch night`. Undefined for a monitor that is not silenced. */
-export function silenceLine(silences: SilenceFacts | undefined, id: MonitorId, now: number): Markup | undefined {
+/** `silenced until 04:00:00 +01:00, alice: patch night`. Undefined for a monitor that is not silenced. */
+export function silenceLine(silences: SilenceFacts | undefined, id: MonitorId, clock: PageClock): Markup | undefined {
   const one = silences?.byMonitor.get(monitorIdOf(id))
-  return one && html`<p class="why hush">${sentenceOf(one, now)}</p>`
+  return one && html`<p class="why hush">${sentenceOf(one, clock)}</p>`
 }
 
-const sentenceOf = ({ source, until, by, reason }: RunSilence, now: number): Markup =>
-  html`${whatOf[source]} until ${instant(until.getTime(), now)}${by === undefined ? '' : `, ${by.replace(/^local:/, '')}`}${reason === undefined ? '' : `: ${reason}`}`
+const sentenceOf = ({ source, until, by, reason }: RunSilence, clock: PageClock): Markup =>
+  html`${whatOf[source]} until ${instant(until.getTime(), clock)}${by === undefined ? '' : `, ${by.replace(/^local:/, '')}`}${reason === undefined ? '' : `: ${reason}`}`
 
 /** For how long a form silences. The values are those of the field `For`. */
 const durations = [
@@ -74,11 +74,11 @@ const durations = [
 export function silenceMarkup(
   silences: SilenceFacts | undefined,
   id: MonitorId,
-  { now, hasIncident }: { readonly now: number; readonly hasIncident: boolean },
+  { clock, hasIncident }: { readonly clock: PageClock; readonly hasIncident: boolean },
 ): Markup | undefined {
   if (!silences) return undefined
   const name = id.type === undefined ? id.monitor : `${id.type}/${id.monitor}`
-  const line = silenceLine(silences, id, now)
+  const line = silenceLine(silences, id, clock)
   const entry = entryOf(silences, id, name)
   if (!line && !silences.maySilence) return undefined
   const back = encodeURIComponent(`/?monitor=${monitorKey(id)}`)

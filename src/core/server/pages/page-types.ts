@@ -9,6 +9,7 @@ import { type CardList, type Fold, nameOfCard } from './page-listing.ts'
 import { age, type ReportId, reportsMarkup } from './page-report.ts'
 import { rowsOf } from './page-rows.ts'
 import type { SilenceFacts } from './page-silences.ts'
+import type { PageClock } from './page-words.ts'
 
 /** How many lines explain why a type is not healthy, if no monitor does. */
 const mostCauses = 20
@@ -21,8 +22,7 @@ export type CardOptions = {
   readonly days: DaysById | undefined
   readonly report: ReportId | undefined
   readonly silences: SilenceFacts | undefined
-  /** Milliseconds since 1970. */
-  readonly now: number
+  readonly clock: PageClock
 }
 
 /** The card of a type, or of the host. */
@@ -38,7 +38,7 @@ ${lines.length > 0 ? html`<ul class="causes">${lines}</ul>` : undefined}
 ${listing.bad.length > 0 ? rowsOf(listing.bad, row) : undefined}
 ${listing.moreBad > 0 ? html`<p class="muted">and ${listing.moreBad} more: <a href="/?type=${nameOfCard(card)}&amp;state=${listing.bad.at(-1)?.level === 'fail' ? 'unhealthy' : 'warning'}#find">find them</a></p>` : undefined}
 ${listing.folds.map((fold) => foldMarkup(card, fold, options))}
-${runs.length > 0 ? reportsMarkup(card, { report, reads }) : undefined}
+${runs.length > 0 ? reportsMarkup(card, { report, reads, zone: options.clock.zone }) : undefined}
 </section>
 `
 }

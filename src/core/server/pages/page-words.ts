@@ -1,3 +1,4 @@
+import { humanTime } from '../../base/zone.ts'
 import type { ServerType } from '../../protocol/index.ts'
 import { html, type Markup } from '../html.ts'
 
@@ -25,17 +26,29 @@ export function lasted(ms: number): string {
   return seconds < 48 * 3_600 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString()
-
-/** An instant in UTC: `10:42:05 UTC`, and the date in front unless it is that of `now`. Both are milliseconds since 1970. */
-export function instantText(at: number, now: number): string {
-  const [date = '', time = ''] = iso(at).slice(0, 19).split('T')
-  return `${iso(now).startsWith(date) ? '' : `${date} `}${time} UTC`
+/** When a page is read, and on the clock of which zone. */
+export type PageClock = {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** `serve.timezone`. Absent: that of the machine. */
+  readonly zone?: string | undefined
 }
 
-/** The same as an element that programs can read. */
-export const instant = (at: number, now: number): Markup =>
-  html`<time datetime="${iso(at).slice(0, 19)}Z">${instantText(at, now)}</time>`
+/**
+ * An instant on the clock of the page: `11:42:05 +01:00`, and the date in front unless it is today. Milliseconds since
+ * 1970.
+ */
+export const instantText = (at: number, { now, zone }: PageClock): string => humanTime(at, { now, zone })
+
+/** The same as an element that programs can read, in UTC. */
+export const instant = (at: number, clock: PageClock): Markup => timeElement(at, instantText(at, clock))
+
+/** The same with its date, whatever day it is. */
+export const wholeInstant = (at: number, { zone }: Pick<PageClock, 'zone'>): Markup =>
+  timeElement(at, humanTime(at, { zone }))
+
+const timeElement = (at: number, text: string): Markup =>
+  html`<time datetime="${new Date(at).toISOString().slice(0, 19)}Z">${text}</time>`
 
 /** The id of a monitor in maps: `Sql/postgres orders`, `/host`. */
 export const monitorIdOf = ({ type, monitor }: MonitorId): string => `${type ?? ''}/${monitor}`

@@ -148,7 +148,14 @@ export const plainAnswer = (
   frame: Pick<Frame, 'title' | 'notice' | 'place'> & Partial<PageReader>,
 ): HttpAnswer => {
   const still = { user: undefined, base: baseUrl(server, context), level: undefined, reloadEvery: undefined }
-  return pageAnswer(framed(main, { ...still, ...frame, at: new Date(server.runtime.now?.() ?? Date.now()) }))
+  return pageAnswer(
+    framed(main, {
+      ...still,
+      ...frame,
+      at: new Date(server.runtime.now?.() ?? Date.now()),
+      zone: server.runtime.facts.timezone,
+    }),
+  )
 }
 
 /** When the page reloads, and the cookies of a session that lasts, as a flat list. */

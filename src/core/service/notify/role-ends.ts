@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
-import { zonedTime } from '../../base/zone.ts'
+import { humanTime } from '../../base/zone.ts'
 import type { Config } from '../../config/index.ts'
 import type { Data, EndingGrant, KeeperLog } from '../../store/index.ts'
 import { isFor, type Notice, type Receiver, type ReceiverConfig } from '../../watch/notify/index.ts'
@@ -151,8 +151,7 @@ function noticeOf(
     readonly now: number
   },
 ): Notice {
-  const { date, time, offset } = zonedTime(new Date(endsAt), timezone)
-  const end = `${date} ${time.slice(0, 5)} ${offset}`
+  const end = humanTime(endsAt, { zone: timezone, to: 'minute' })
   const why = reason === undefined ? '' : `: ${reason}`
   const by = grantedBy === undefined ? '' : ` (granted by ${grantedBy}${why})`
   const id = createHash('sha256').update(`${server} ${seq} ${endsAt}`).digest('hex').slice(0, 16)

@@ -3,6 +3,7 @@ import { count, showDuration } from '../../../base/format.ts'
 import { quote, type Redact, sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
+import { humanTime, usualZone } from '../../../base/zone.ts'
 import { atMost, type CheckContext, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { withOthers } from './checks.ts'
 import { type OidcConnection, onOidc } from './connection.ts'
@@ -120,7 +121,7 @@ function claimProblems(
 
 /** True for seconds since 1970 within the range of a Date. */
 const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= 8_640_000_000_000
-const day = (seconds: number): string => `${new Date(seconds * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+const day = (seconds: number): string => humanTime(seconds * 1_000, { zone: usualZone })
 const text = (value: unknown): string => {
   if (value === undefined) return 'missing'
   return typeof value === 'string' ? quote(value, 200) : 'not text'

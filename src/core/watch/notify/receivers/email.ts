@@ -2,10 +2,11 @@ import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
 import type { Problem, SettingsSpec, Values } from '../../../base/settings/index.ts'
+import { humanTime } from '../../../base/zone.ts'
 import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { type ReceiverContext, receiverKind, receiverTrust } from './kind.ts'
-import { headlineOf, keyOf, linesOf, messageDigest, timeText, withReceipt } from './message.ts'
+import { headlineOf, keyOf, linesOf, messageDigest, withReceipt } from './message.ts'
 import { failureOf } from './post.ts'
 import { connectMail, type MailServer, mailAddress } from './smtp.ts'
 
@@ -317,4 +318,4 @@ function textOf(notices: readonly Notice[], { details }: ReceiverConfig): string
 const testText = ([notice]: readonly Notice[]): string =>
   notice === undefined
     ? ''
-    : `This is a test of svc notify test. Nothing has failed.\n\n${notice.text}\nSent at ${timeText(notice.observedAt, notice.timezone)}\n`
+    : `This is a test of svc notify test. Nothing has failed.\n\n${notice.text}\nSent at ${humanTime(notice.observedAt, { zone: notice.timezone })}\n`

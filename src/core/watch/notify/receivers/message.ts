@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { count, showDuration } from '../../../base/format.ts'
 import { sanitize } from '../../../base/net/text.ts'
-import { zonedTime } from '../../../base/zone.ts'
+import { humanTime } from '../../../base/zone.ts'
 import { type Delivery, isOver, type Notice, type NoticeSubject } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 
@@ -191,14 +191,6 @@ export function annotationsOf(notice: Notice, details: ReceiverConfig['details']
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
 }
 
-/** `2026-11-24 11:42:54 UTC`, or with the offset of the zone: `2026-11-24 12:42:54 +01:00`. */
-export const timeText = (ms: number, timezone: string | undefined): string => {
-  const at = new Date(ms)
-  if (Number.isNaN(at.getTime())) return 'an unknown time'
-  const { date, time, offset } = zonedTime(at, timezone)
-  return `${date} ${time} ${offset}`
-}
-
 /** Whether lines begin with the name of the subject and its state, and whether they contain links. */
 type Lines = { readonly isTitled?: boolean; readonly hasLinks?: boolean }
 
@@ -209,7 +201,7 @@ export function linesOf(
   { isTitled = true, hasLinks = true }: Lines = {},
 ): readonly string[] {
   const { beganAt, endedAt, observedAt, runbook, url, timezone } = notice
-  const clock = (ms: number): string => timeText(ms, timezone)
+  const clock = (ms: number): string => humanTime(ms, { zone: timezone })
   const titled = (title: string): readonly string[] => (isTitled ? [title] : [])
   if (isDrill(notice)) {
     const callback = hasLinks ? callbackOf(notice) : undefined

@@ -1,10 +1,11 @@
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
 import { sanitizeText } from '../../../base/sanitize.ts'
 import { Secret, type Template } from '../../../base/settings/index.ts'
+import { humanTime } from '../../../base/zone.ts'
 import { isOver, type Notice } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import type { ReceiverContext } from './kind.ts'
-import { boundedText, detailOf, identityOf, isDrill, monitorText, severityOf, summaryOf, timeText } from './message.ts'
+import { boundedText, detailOf, identityOf, isDrill, monitorText, severityOf, summaryOf } from './message.ts'
 
 /** Everything that the texts of a template may be made of. */
 type Facts = {
@@ -28,7 +29,7 @@ const placeholders = {
   check: ({ notices: [{ subject }] }) => identityOf(subject)['check'] ?? '',
   message: ({ notices: [first], config, context }) =>
     context.isTest === true || isDrill(first) ? first.text : detailOf(first, config.details),
-  since: ({ notices: [{ beganAt, timezone }] }) => timeText(beganAt, timezone),
+  since: ({ notices: [{ beganAt, timezone }] }) => humanTime(beganAt, { zone: timezone }),
   link: ({ notices: [{ url = '' }] }) => url,
   incident: ({ notices: [{ incident }] }) => incident,
 } as const satisfies Readonly<Record<string, (facts: Facts) => string>>
