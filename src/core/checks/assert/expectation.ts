@@ -128,6 +128,12 @@ export function expectationProblem(expectation: string): string | undefined {
     : undefined
 }
 
+/** `expectationProblem` for the setting that contains it: words that follow its path. */
+export function expectationMistake(expectation: string): string | undefined {
+  const problem = expectationProblem(expectation)
+  return problem === undefined ? undefined : `cannot be judged: ${problem}`
+}
+
 /** `!=` compares with the literal text, which a value that the pattern matches never is: the check would always pass. */
 function negationProblem(expectation: string, pattern: string): string {
   const [, source = '', flags = ''] = slashed.exec(pattern) ?? []

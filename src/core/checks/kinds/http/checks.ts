@@ -5,7 +5,13 @@ import { httpsAdvice, onlyHttp2, supportsTls } from '../../../base/net/http/diag
 import { quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
-import type { SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
+import {
+  headerNameMistake,
+  type SettingsSpec,
+  sameHeader,
+  type Threshold,
+  type Values,
+} from '../../../base/settings/index.ts'
 import {
   answerOf,
   type Content,
@@ -15,8 +21,8 @@ import {
   textOf,
   together,
 } from '../../assert/content.ts'
-import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
-import { describeMismatch, patternMismatch } from '../../assert/expectation.ts'
+import { jsonText, jsonValueMistake, parseJsonPath, readJsonPath } from '../../assert/document.ts'
+import { describeMismatch, expectationMistake, patternMismatch } from '../../assert/expectation.ts'
 import { measuresIn } from '../../assert/measure.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
@@ -57,9 +63,18 @@ const versionSetting = {
   type: 'group',
   doc: 'Version that must be running; a mismatch is deployment-related',
   fields: {
-    expected: { type: 'text', required: true, doc: 'Text, /pattern/ or comparison' },
-    json: { type: 'text', default: '$.version', doc: 'JSON path of the version in the body' },
-    header: { type: 'text', doc: 'Response header that contains the version, instead of json' },
+    expected: { type: 'text', required: true, mistake: expectationMistake, doc: 'Text, /pattern/ or comparison' },
+    json: {
+      type: 'text',
+      default: '$.version',
+      mistake: jsonValueMistake,
+      doc: 'JSON path of the version in the body',
+    },
+    header: {
+      type: 'text',
+      mistake: headerNameMistake,
+      doc: 'Response header that contains the version, instead of json',
+    },
   },
 } as const satisfies SettingsSpec[string]
 
@@ -326,7 +341,12 @@ export const header = onHttp({
   ...ofAnswer,
   results: { header: 'The response headers are as expected' },
   settings: {
-    header: { type: 'map', doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3' },
+    header: {
+      type: 'map',
+      mistake: (expectation: string, name: string) => headerNameMistake(name) ?? expectationMistake(expectation),
+      sameKey: sameHeader,
+      doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3',
+    },
     judgeFrom,
   },
   when: ['header'],
