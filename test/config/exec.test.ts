@@ -114,4 +114,21 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
   ])('%s allows nothing and reports why', async (system, why) => {
     expect(await execOf(system)).toMatchObject({ allow: [], off: expect.stringContaining(why) })
   })
+
+  test('H73 a program that is not there, or in no allowed folder, is a warning with its place', async () => {
+    const { options, home, systemFolder } = await context(undefined, undefined)
+    const programs = join(home, 'programs')
+    mkdirSync(programs, { mode: 0o755 })
+    writeFileSync(join(programs, 'check'), '#!/bin/sh\n', { mode: 0o755 })
+    writeFileSync(join(systemFolder, 'svc.yaml'), `exec: {allow: [${programs}]}\n`, { mode: 0o644 })
+    const entries = [join(programs, 'check'), join(programs, 'gone'), '/bin/sh']
+    const monitors = entries.map((command, index) => `    - {kind: exec, name: m${index}, command: ${command}}\n`)
+    await file(join(home, 'svc.yaml'), `types:\n  App:\n${monitors.join('')}`)
+    const { types, warnings } = await loadConfig(options)
+    expect(types.App?.monitors).toHaveLength(3)
+    expect(warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
+      expect.stringMatching(/^4:7: types\.App\[1\] will fail: .*gone does not exist$/),
+      expect.stringMatching(/^5:7: types\.App\[2\] will fail: .* is in no folder that the system's svc\.yaml allows: /),
+    ])
+  })
 })

@@ -23,7 +23,7 @@ const mistakes = async (yaml: string): Promise<readonly string[]> => {
   }
 }
 const entries = (...more: readonly string[]) =>
-  `types:\n  Sql:\n${more.map((one) => `    - {kind: postgres, url: 'postgres://db1/a', ${one}}\n`).join('')}`
+  `types:\n  Sql:\n${more.map((one) => `    - {kind: postgres, url: 'postgres://monitor@db1/a', ${one}}\n`).join('')}`
 
 describe('formerly', () => {
   test('H41 carries the keys that a monitor had, in one form', async () => {
@@ -60,7 +60,7 @@ describe('formerly', () => {
     expect(await mistakes(entries('formerly: [Sql/postgres/]'))).toEqual([
       '3: types.Sql[0].formerly[0] is the key of this monitor: remove it',
     ])
-    const app = `  App:\n    host: false\n    monitors:\n      - {kind: postgres, name: x, url: 'postgres://db1/a', formerly: [Sql/postgres/]}\n`
+    const app = `  App:\n    host: false\n    monitors:\n      - {kind: postgres, name: x, url: 'postgres://monitor@db1/a', formerly: [Sql/postgres/]}\n`
     expect(await mistakes(`${entries('retries: 1')}${app}`)).toEqual([
       '7: types.App.monitors[0].formerly[0] is the key of a monitor that exists, in line 3: remove the key here, or rename that monitor',
     ])

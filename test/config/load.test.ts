@@ -291,11 +291,22 @@ test('in an entry in braces the excerpt hides each value that may be a secret, a
   expect(JSON.stringify([fault.message, fault.details])).not.toContain('s3cret')
 })
 
-test('a server type that does not exist says where such monitors belong, for what people call servers', async () => {
-  const homes = { Web: 'App', 'web-servers': 'App', databases: 'Sql', Redis: 'Batch', LDAP: 'Identity', nats: 'App' }
+test('C21 a server type that does not exist says where such monitors belong, for what people call servers', async () => {
+  const homes = {
+    ...{ Web: 'App', 'web-servers': 'App', HTTP: 'App', Nginx: 'App', Webb: 'App', SMTP: 'App', nats: 'App' },
+    ...{ databases: 'Sql', SQLServer: 'Sql', PostgreSQL: 'Sql', Redis: 'Batch', LDAP: 'Identity', SFTP: 'Ftp' },
+  }
   for (const [name, type] of Object.entries(homes))
     expect(problemsOf(await refused(`types:\n  ${name}: []\n`))).toEqual([
       `2:3: types.${name} is not a server type: put its monitors under \`${type}\``,
+    ])
+  for (const [name, type] of Object.entries({ sql: 'Sql', Apps: 'App', Agent: 'Agents', Idendity: 'Identity' }))
+    expect(problemsOf(await refused(`types:\n  ${name}: []\n`))).toEqual([
+      `2:3: types.${name} is not a server type: did you mean \`${type}\`?`,
+    ])
+  for (const entry of ['{kind: postgres}', '{postgres: {}}', '{kind: exec}, {kind: mysql}'])
+    expect(problemsOf(await refused(`types:\n  Things: [${entry}]\n`))).toEqual([
+      '2:3: types.Things is not a server type: put its monitors under `Sql`',
     ])
   expect(problemsOf(await refused('types:\n  Things: []\n'))).toEqual([
     expect.stringMatching(

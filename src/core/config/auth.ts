@@ -60,7 +60,7 @@ export const openIdSettings = {
     default: 60_000,
     doc: 'How far the clock of the provider may differ from that of this machine, at most 5m',
   },
-  caFile: { type: 'text', doc: 'PEM file of CAs to trust in addition to those of the system' },
+  caFile: { type: 'text', file: 'certificates', doc: 'PEM file of CAs to trust in addition to those of the system' },
 } as const satisfies SettingsSpec
 
 /** Further ways to sign in. Without this section, passwords are the only one. */

@@ -1,5 +1,6 @@
 import { Fault } from '../base/errors.ts'
-import { filesWithin } from '../base/files/index.ts'
+import { filesWithin, SilentShareError } from '../base/files/index.ts'
+import { ProbeError } from '../base/probe-error.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
 import type { Services } from '../checks/engine/index.ts'
 import { configTrust, readFile, systemConfig, type WhereOptions } from './find.ts'
@@ -30,6 +31,28 @@ export function readExecPart(
       : [{ path: ['allow', index], message: 'must be the absolute path of a folder, like /usr/lib/nagios/plugins' }],
   )
   return { allow, problems: [...problems, ...folderProblems] }
+}
+
+/** Warnings about programs of svc.yaml that would not run. No mistakes, because a program may be installed later. */
+export async function warningsOfPrograms(
+  programs: readonly { readonly command: string; readonly path: Problem['path'] }[],
+  exec: Services['exec'],
+): Promise<readonly Problem[]> {
+  const { admitted } = await import('../base/system/allowed-program.ts')
+  const files = filesWithin(maxMs)
+  const warnings = await Promise.all(
+    programs.map(async ({ command, path }): Promise<readonly Problem[]> => {
+      try {
+        await admitted(command, exec, files)
+        return []
+      } catch (error) {
+        if (error instanceof SilentShareError) return []
+        if (error instanceof ProbeError) return [{ path, message: `will fail: ${error.message}` }]
+        throw error
+      }
+    }),
+  )
+  return warnings.flat()
 }
 
 /** The result of `readExec`. Others may control what leads to the file: a warning in this version. */

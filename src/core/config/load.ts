@@ -4,6 +4,7 @@ import { count } from '../base/format.ts'
 import {
   isMap,
   isPlainKey,
+  type NamedFile,
   type Problem,
   type Raw,
   readSettings,
@@ -20,7 +21,7 @@ import type { DrillConfig } from '../watch/drill/index.ts'
 import type { AuthConfig } from './auth.ts'
 import { type MonitorProblem, underPath } from './dependencies.ts'
 import type { DocumentPlace } from './document.ts'
-import { readExec, readExecPart } from './exec.ts'
+import { readExec, readExecPart, warningsOfPrograms } from './exec.ts'
 import {
   type ConfigCandidate,
   type ConfigTrust,
@@ -165,8 +166,8 @@ async function readConfig(
   const folder = paths.dirname(path)
   const merged = await withIncluded(main, { env, folder }, trust, options)
   const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
-  const sections = await withSecretFiles(folder, (secretFile) =>
-    readSections(merged.value, { env, folder, keychain, secretFile }, elsewhere),
+  const sections = await withNamedFiles({ folder, uid: options.uid ?? process.getuid?.() }, (fileWarning) =>
+    readSections(merged.value, { env, folder, keychain, fileWarning }, elsewhere),
   )
   const read = await withFormerKeys(
     {
@@ -185,7 +186,9 @@ async function readConfig(
   const { exec, warnings: execWarnings } = runsPrograms(read)
     ? await readExec(options)
     : { exec: undefined, warnings: [] }
-  const stopped = exec?.allow.length === 0 ? programs(merged.value, read.types) : []
+  const all = exec ? programs(merged.value, read.types) : []
+  const stopped = exec?.allow.length === 0 ? all : []
+  const programWarnings = exec && stopped.length === 0 ? await warningsOfPrograms(all, exec) : []
   const cannotRun: readonly Problem[] = [
     ...stopped,
     ...(exec?.allow.length === 0 ? receiversWithProgram(read.notify) : []),
@@ -224,7 +227,7 @@ async function readConfig(
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
     trustWarnings: execWarnings,
-    warnings: placed(read.warnings).map(line),
+    warnings: placed([...read.warnings, ...programWarnings]).map(line),
     mistakes: tolerant ? inWords(placed(outside)).mistakes : [],
     mistakeLines: tolerant ? inWords(placed(outside)).lines : [],
     invalidEntries,
@@ -333,11 +336,21 @@ async function withFormerKeys(read: Sections, { value, originOf }: Merged): Prom
 function programs(
   value: unknown,
   types: Types,
-): readonly { readonly type: ServerType; readonly name: string; readonly path: Problem['path'] }[] {
+): readonly {
+  readonly type: ServerType
+  readonly name: string
+  readonly path: Problem['path']
+  readonly command: string
+}[] {
   return (Object.entries(types) as [ServerType, TypeConfig][]).flatMap(([type, { monitors }]) =>
     monitors
       .filter(({ kind }) => kind.runsPrograms)
-      .map(({ name, kind }) => ({ type, name, path: pathOfEntry(value, type, name, kind.name) })),
+      .map(({ name, kind, settings }) => ({
+        type,
+        name,
+        path: pathOfEntry(value, type, name, kind.name),
+        command: String((settings as { readonly command?: unknown }).command),
+      })),
   )
 }
 
@@ -501,34 +514,24 @@ function unknownSections(names: readonly string[]): Problem[] {
 
 /** Milliseconds that a share with svc.yaml may take. */
 const maxFileMs = 5_000
-/** Milliseconds that shares with files of secrets may take for a warning. Monitors wait longer. */
-const maxSecretsMs = 500
-
 /**
- * Reads the sections, and again with the state of the files of secrets when these are known, for warnings. Files on a
- * share that does not answer in time are left to the monitors.
+ * Reads the sections, and again for the warnings about the files that they name, if there are any.
  */
-async function withSecretFiles(
-  folder: string,
-  read: (secretFile: SettingsContext['secretFile']) => Promise<Sections>,
+async function withNamedFiles(
+  reading: { readonly folder: string; readonly uid: number | undefined },
+  read: (fileWarning: SettingsContext['fileWarning']) => Promise<Sections>,
 ): Promise<Sections> {
-  const names = new Set<string>()
-  const first = await read((name) => {
-    names.add(name)
-    return 'private'
+  const byKey = new Map<string, NamedFile>()
+  const keyOf = ({ path, content }: NamedFile): string => JSON.stringify([content, path])
+  const first = await read((file) => void byKey.set(keyOf(file), file))
+  if (byKey.size === 0) return first
+  const { warningsOfFiles } = await import('./named-files.ts')
+  const warnings = await warningsOfFiles([...byKey.values()], reading)
+  if (warnings.size === 0) return first
+  return await read((file) => {
+    const one = byKey.get(keyOf(file))
+    return one && warnings.get(one)
   })
-  if (names.size === 0) return first
-  const paths = await import('node:path')
-  const files = filesWithin(maxSecretsMs)
-  const states = await Promise.all(
-    [...names].map(async (name) => {
-      const state = await files('exposure', { path: paths.resolve(folder, name) }).catch(() => 'private' as const)
-      return [name, state] as const
-    }),
-  )
-  if (states.every(([, state]) => state === 'private')) return first
-  const stateOf = new Map(states)
-  return await read((name) => stateOf.get(name) ?? 'private')
 }
 
 /** Few files define profiles, so their reader is loaded on demand. */

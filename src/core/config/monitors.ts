@@ -1,4 +1,5 @@
 import { quote } from '../base/net/text.ts'
+import { ProbeError } from '../base/probe-error.ts'
 import {
   type Every,
   isMap,
@@ -12,7 +13,13 @@ import {
   writeDuration,
 } from '../base/settings/index.ts'
 import { didYouMean, unknownName } from '../base/suggest.ts'
-import { type AnyKind, type DeclaredResult, deadlines, type PlannedMonitor } from '../checks/engine/index.ts'
+import {
+  type AnyKind,
+  type DeclaredResult,
+  deadlines,
+  type PlannedMonitor,
+  settingsProblem,
+} from '../checks/engine/index.ts'
 import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../checks/plan/index.ts'
 import { ExecutionMode } from '../protocol/index.ts'
 import {
@@ -170,8 +177,7 @@ async function readKnown(
   if (signIn !== undefined && without.includes(signIn)) {
     problems.push({ path: ['without'], message: `names ${quote(signIn, 60)}, which proves the sign-in: remove it` })
   }
-  const validate = problems.length === 0 ? kind.validate?.(settings as never) : undefined
-  if (validate !== undefined) problems.push({ path: [], message: validate })
+  if (problems.length === 0) problems.push(...(await refusedByKind(kind, settings)))
   const tags = unitedTags(inherited.tags, common.tags)
   const monitor: PlannedMonitor = {
     name: monitorName(kind.name, name),
@@ -202,6 +208,25 @@ async function readKnown(
     problems,
     warnings: read.warnings,
   }
+}
+
+/** The mistakes that only the kind finds, in settings that are valid by themselves. */
+async function refusedByKind(kind: AnyKind, settings: Readonly<Record<string, unknown>>): Promise<readonly Problem[]> {
+  const problem = settingsProblem(kind, settings)
+  if (problem !== undefined) return [placedMessage(problem)]
+  try {
+    await kind.parse?.(settings as never)
+    return []
+  } catch (error) {
+    if (error instanceof ProbeError) return [placedMessage(error.message)]
+    throw error
+  }
+}
+
+/** A message that begins with the name of a setting belongs to its place. */
+function placedMessage(message: string): Problem {
+  const [, setting, rest] = /^the setting (\w+) (.*)$/s.exec(message) ?? []
+  return setting === undefined || rest === undefined ? { path: [], message } : { path: [setting], message: rest }
 }
 
 /** The mistakes in a list of checks to leave out. */

@@ -20,7 +20,8 @@ import {
   resolveDependencies,
   underPath,
 } from './dependencies.ts'
-import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
+import { kindIn } from './long-form.ts'
+import { kindProblem, type MonitorRead, monitorGrammar, readMonitor } from './monitors.ts'
 import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
 
@@ -80,7 +81,7 @@ export async function readTypes(
   for (const [name, value] of Object.entries(raw)) {
     const type = ServerType.values.find((candidate) => candidate === name)
     if (!type) {
-      problems.push({ path: [name], message: await unknownType(name) })
+      problems.push({ path: [name], message: await unknownType(name, listedIn(value) ?? []) })
       continue
     }
     const list = lists.get(type)
@@ -108,11 +109,15 @@ function placed({ invalid, problems }: TypeRead, path: Problem['path']): readonl
   return all.map(({ name, problems: own }) => ({ name, problems: under(own, path) }))
 }
 
-async function unknownType(name: string): Promise<string> {
+/** `listed`: what the file has under the name. */
+async function unknownType(name: string, listed: readonly unknown[]): Promise<string> {
+  const { typeFor, typeOfKinds } = await loadTypeFor()
   const meant = didYouMean(name, ServerType.values)
-  if (meant !== undefined) return `is not a server type: did you mean \`${meant}\`?`
-  const { typeFor } = await loadTypeFor()
-  const home = typeFor(name)
+  // `HTTP` is near `Ftp`, and means something else.
+  const exact = meant?.toLowerCase() === name.toLowerCase() ? undefined : typeFor(name)
+  if (meant !== undefined && exact === undefined) return `is not a server type: did you mean \`${meant}\`?`
+  const kinds = listed.flatMap((entry) => (isMap(entry) ? (kindIn(entry, monitorGrammar) ?? []) : []))
+  const home = exact ?? typeOfKinds(kinds) ?? typeFor(name, true)
   if (home !== undefined) return `is not a server type: put its monitors under \`${home}\``
   return `is not a server type: use one of ${ServerType.values.join(', ')}; \`App\` is for what fits no other`
 }

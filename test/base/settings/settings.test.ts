@@ -113,7 +113,10 @@ test('a threshold names the half that is wrong', () => {
 })
 
 test('days may be a number or a duration', () => {
-  expect(readSetting({ type: 'threshold', unit: 'days' }, { warn: 20, limit: '72h' })).toEqual({ warn: 20, limit: 3 })
+  expect(readSetting({ type: 'threshold', unit: 'days', isMinimum: true }, { warn: 20, limit: '72h' })).toEqual({
+    warn: 20,
+    limit: 3,
+  })
 })
 
 test('numbers stay within their range', () => {
@@ -363,7 +366,7 @@ test('a missing secret file is a warning where svc can check', () => {
   const { warnings } = readSettings(
     { key: { type: 'secret', doc: 'Key' } },
     { key: { file: '/no/such/key' } },
-    { env: {}, folder: '/', secretFile: () => 'missing' },
+    { env: {}, folder: '/', fileWarning: () => 'which does not exist: checks that need it will fail' },
   )
   expect(warnings.map(({ message }) => message)).toEqual([
     'names the file /no/such/key, which does not exist: checks that need it will fail',

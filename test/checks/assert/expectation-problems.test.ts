@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { readSettings } from '../../../src/core/base/settings/index.ts'
 import { expectationProblem, patternMismatch } from '../../../src/core/checks/assert/expectation.ts'
 import type { AnyKind } from '../../../src/core/checks/engine/index.ts'
 import http from '../../../src/core/checks/kinds/http/index.ts'
@@ -8,6 +9,7 @@ import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { withDefaults } from '../../support/engine/run-kind.ts'
 
 const problem = (kind: AnyKind, input: object): string | undefined =>
+  readSettings(kind.settings, input, { env: {}, folder: '/' }).problems[0]?.message ??
   kind.validate?.(withDefaults(kind.settings, input) as never)
 const url = 'http://127.0.0.1:1/'
 const broken = '/fail(ed/'

@@ -213,7 +213,31 @@ describe('JSON paths', () => {
     expect(parseJsonPath('$')).toEqual([])
     expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
     expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
-    for (const invalid of ['', 'a', '$a', '$.', '$..a', '$[*]', '$[-1]', '$.a[', "$['a]", '$.a b']) {
+    expect(parseJsonPath('$.checks.database:ping[0].a-b.2xx.$id.build version')).toEqual([
+      'checks',
+      'database:ping',
+      0,
+      'a-b',
+      '2xx',
+      '$id',
+      'build version',
+    ])
+    for (const invalid of [
+      '',
+      'a',
+      '$a',
+      '$.',
+      '$..a',
+      '$[*]',
+      '$[-1]',
+      '$.a[',
+      "$['a]",
+      '$.a ',
+      '$. a',
+      '$.0',
+      '$.a.0.b',
+      '$.a/b',
+    ]) {
       expect([invalid, parseJsonPath(invalid)]).toEqual([invalid, undefined])
     }
   })

@@ -5,6 +5,7 @@ import type { networkInterfaces } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { aliasElsewhere, readMessage } from '../../../src/core/base/net/dns-message.ts'
 import { obstacleText, signaturesIn } from '../../../src/core/base/net/dns-query.ts'
+import { readSettings } from '../../../src/core/base/settings/index.ts'
 import dns, { latency, records } from '../../../src/core/checks/kinds/dns.ts'
 import { expectFindings, finds, findsOnly } from '../../support/engine/finds.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
@@ -383,13 +384,17 @@ describe('dns faults', () => {
     expect(JSON.stringify(results)).not.toMatch(/\\u00[01]/)
   })
 
-  test('an invalid server address and an invalid name are reported by name', async () => {
-    await finds(
-      runKind(dns, { query: 'app.test', server: 'ns1.test' }),
-      'answer failed (data): server "ns1.test" is not of the form ip, ip:port or [ip6]:port',
-    )
-    const { fault: result } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
-    expect(result).toBe('data')
+  test('an invalid server and an invalid name are mistakes of their settings', () => {
+    const raw = { query: `${'a'.repeat(64)}.test`, server: 'udp://ns1.test', nameServers: ['ns1.test:0'] }
+    const { problems } = readSettings(dns.settings, raw, { env: {}, folder: '/' })
+    expect(problems.map(({ path }) => path.join('.'))).toEqual(['query', 'server', 'nameServers.0'])
+  })
+
+  test('H73 a name server may be named, with a port or without one', async () => {
+    await using there = await nameServer(() => ({ records: [a('192.0.2.7')] }))
+    const server = there.server.replace('127.0.0.1', 'localhost')
+    await finds(runKind(dns, { query: 'app.test', server, nameServers: [server] }), 'answer: app.test A is 192.0.2.7')
+    expect(dns.target?.({ server: 'ns1.test' } as never)).toEqual({ host: 'ns1.test' })
   })
 })
 

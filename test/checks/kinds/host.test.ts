@@ -3,7 +3,9 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
-import { parseReference, question, readAnswer } from '../../../src/core/base/net/sntp.ts'
+import { question, readAnswer } from '../../../src/core/base/net/sntp.ts'
+import { parseHostPort } from '../../../src/core/base/net/url.ts'
+import { readSettings } from '../../../src/core/base/settings/index.ts'
 import { type Disk, disks, fromListing, type SilentDisk } from '../../../src/core/base/system/disks.ts'
 import type { Result } from '../../../src/core/checks/engine/index.ts'
 import host, {
@@ -317,9 +319,11 @@ describe('the time server', () => {
     await until(() => resourceCount(/UDP|TCP/) === before.sockets && resourceCount(/Timeout/) <= before.timers)
   })
 
-  test('without a valid host is reported as such', async () => {
-    const input = { clock: { reference: 'http://x/y', offset: {} } }
-    await finds(runKind(host, input, 'Standard'), 'clock failed (data)')
+  test('without a valid host is a mistake of the setting', () => {
+    const { problems } = readSettings(host.settings, { clock: { reference: 'http://x/y' } }, { env: {}, folder: '/' })
+    expect(problems.map(({ message }) => message)).toEqual([
+      'is neither a host nor host:port: write a name, 10.0.0.7:53 or [fd00::7]:53',
+    ])
   })
 })
 
@@ -383,6 +387,6 @@ describe('the packets of NTP', () => {
     ['[time.example]:1', undefined],
     ['a b', undefined],
   ])('the reference %s', (reference, expected) => {
-    expect(parseReference(reference)).toEqual(expected)
+    expect(parseHostPort(reference, 123)).toEqual(expected)
   })
 })

@@ -328,10 +328,10 @@ test.each<[string, Raw, RegExp]>([
     one({ until: { ...until, every: '99ms' } }),
     /repeats its request every 99 ms: set every to 100ms or more$/,
   ],
-  ['a path', one({ until: { expect: { state: 'x' } } }), /has an invalid expectation: "state" is not a JSON path/],
-  ['an XML path', one({ expect: { '/a[': 'x' } }), /has an invalid expectation/],
+  ['a path', one({ until: { expect: { state: 'x' } } }), /^is neither a JSON path .*: write \$\.state$/],
+  ['an XML path', one({ expect: { '/a[': 'x' } }), /^is neither a JSON path such as .* nor an XML path such as/],
   ['a failure without values', one({ fails: [{ expect: {}, says: 'x' }] }), /has fails without a value in expect$/],
-  ['a failure of a path', one({ fails: [{ expect: { x: '1' }, says: 'x' }] }), /has an invalid expectation/],
+  ['a failure of a path', one({ fails: [{ expect: { x: '1' }, says: 'x' }] }), /: write \$\.x$/],
   [
     'a value that nothing gives',
     one({ until: { expect: { '$.a': `\${id}` } } }),
@@ -363,8 +363,9 @@ test.each<[string, Raw, RegExp]>([
   ['a header that nothing fills', one({}, { tokenHeader: 'X-Key' }), /^tokenHeader needs signed: true$/],
 ])('%s is refused before anything is sent', (_, raw, says) => {
   const { path, ...rest } = (raw['steps'] as Raw[])[0] ?? {}
-  const settings = settingsOf({ ...raw, steps: [path === undefined ? rest : { path, ...rest }] })
-  expect(steps.validate?.(settings)).toMatch(says)
+  const all = { ...raw, steps: [path === undefined ? rest : { path, ...rest }] }
+  const [problem] = readSettings(steps.settings, all, { env: {}, folder: '/' }).problems
+  expect(problem?.message ?? steps.validate?.(settingsOf(all))).toMatch(says)
 })
 
 test('a status that no answer has is refused by its setting', () => {

@@ -356,7 +356,7 @@ describe('what svc.yaml may ask', () => {
     ["SELECT '\udc00'", 'sql contains half of a surrogate pair: write the whole character'],
     ['SELECT 1FROM a', 'sql needs a blank between "1" and "FROM"'],
     ["SELECT 'a", 'sql has an unclosed quote, bracket or comment'],
-    ['SELECT 1 SELECT 2', 'sql contains more than one statement'],
+    ['SELECT 1 SELECT 2', 'sql contains more than one statement: write each as a query of its own'],
     [
       'SELECT open FROM a',
       'sql contains OPEN: only one read-only statement is allowed (if it is a name, write [OPEN])',

@@ -171,10 +171,9 @@ describe('a file that is not a sound database', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('SQLite: a folder, a relative path', async () => {
+  test('SQLite: a folder', async () => {
     mkdirSync(path, { recursive: true })
     expect((await run())[0]?.message).toBe(`${path} is not a file`)
-    expect((await run({ path: 'svc.db' }))[0]).toMatchObject({ fault: 'internal' })
   })
   test('SQLite: a page damaged further in is found by the quick check, and by nothing shallower', async () => {
     plain(200)
@@ -277,7 +276,6 @@ describe('backup', () => {
     expectResult(checked(await run({ backup }, 'Advanced'), 'backup'), `(data): no backup: ${backup} does not exist`)
     aged(backup, 1)
     expect(bad(await run({ backup }, 'Advanced'))).toEqual([])
-    expect(bad(await run({ backup: 'backup.db' }, 'Advanced'))).toMatchObject([{ check: 'backup', fault: 'internal' }])
   })
 })
 

@@ -355,7 +355,6 @@ describe('tcp xml', () => {
     expect(await problemOf({ lead: 'x' })).toBe('lead requires send')
     expect(await problemOf({ lead: 'x', sendHex: '00' })).toBe('lead requires send')
     expect(await problemOf({ send: 'x', sendHex: '00' })).toMatch(/^send and sendHex exclude each other/)
-    expect(await problemOf({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
     expect(await problemOf({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
       /the answer is read as XML/,
     )

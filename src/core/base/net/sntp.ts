@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { isIP } from 'node:net'
 import { ProbeError } from '../probe-error.ts'
 import { hostPort } from './connect.ts'
 import { askByDatagram } from './datagrams.ts'
@@ -51,23 +50,6 @@ function timestamp(packet: Buffer, at: number, near: number): number {
   const seconds = packet.readUInt32BE(at) - era
   const turns = Math.round((near / 1_000 - seconds) / turn)
   return (seconds + turns * turn) * 1_000 + (packet.readUInt32BE(at + 4) / turn) * 1_000
-}
-
-/**
- * `host`, `host:port`, `[v6]:port`; the default is the port of NTP. Undefined for anything else.
- *
- * @example
- * ```ts
- * parseReference('ntp1.example.com') // { host: 'ntp1.example.com', port: 123 }
- * ```
- */
-export function parseReference(reference: string): { readonly host: string; readonly port: number } | undefined {
-  if (isIP(reference) === 6) return { host: reference, port: 123 }
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(reference) ?? []
-  const host = bracketed ?? plain
-  const number = port === undefined ? 123 : Number(port)
-  if (!host || number < 1 || number > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6)) return undefined
-  return { host, port: number }
 }
 
 /** Packet loss is normal: the number of tries, and the timeout of each. */

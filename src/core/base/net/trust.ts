@@ -5,6 +5,7 @@ import { readCaFile } from './certificates.ts'
 /** The setting of all kinds that connect with TLS and read the file with `readTrust`. */
 export const caFileSetting = {
   type: 'text',
+  file: 'certificates',
   doc: 'PEM file of CAs to trust in addition to those of the system',
 } as const satisfies SettingsSpec[string]
 

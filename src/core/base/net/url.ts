@@ -1,4 +1,5 @@
-import type { Target } from '../settings/index.ts'
+import { isIP } from 'node:net'
+import { hostMistake, type Target } from '../settings/index.ts'
 
 /** Default ports of schemes. Database kinds state their own. */
 const usualPorts: Readonly<Record<string, number>> = {
@@ -64,3 +65,27 @@ export function databaseSlot(settings: { readonly url: string }, usual?: number)
   const [host, port] = [hostOf(url), portOf(url, usual)]
   return { host, port, database: `${host}:${port}` }
 }
+
+/**
+ * `host`, `host:port` or `[v6]:port`, with `usual` as the port of the others. Undefined for anything else.
+ *
+ * @example
+ * ```ts
+ * parseHostPort('ntp1.example.com', 123) // { host: 'ntp1.example.com', port: 123 }
+ * ```
+ */
+export function parseHostPort(
+  text: string,
+  usual: number,
+): { readonly host: string; readonly port: number } | undefined {
+  if (isIP(text) === 6) return { host: text, port: usual }
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const host = bracketed ?? plain
+  const number = port === undefined ? usual : Number(port)
+  if (!host || number < 1 || number > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6)) return undefined
+  return hostMistake(host) === undefined ? { host, port: number } : undefined
+}
+
+/** The message for a text that `parseHostPort` cannot read, or undefined. */
+export const hostPortMistake = (text: string): string | undefined =>
+  parseHostPort(text, 1) ? undefined : 'is neither a host nor host:port: write a name, 10.0.0.7:53 or [fd00::7]:53'

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { SecretForm } from './setting.ts'
 
 /** Mistakes in texts that can be recognized before anything connects. Each message completes the path of a setting. */
 
@@ -36,6 +37,68 @@ export function hostMistake(text: string): string | undefined {
   if (host !== undefined) return `contains a port: write \`host: ${host}\` and \`port: ${port}\``
   if (/^[\p{L}\p{M}\p{N}_](?:[\p{L}\p{M}\p{N}_.。．｡-]{0,252})$/u.test(text)) return undefined
   return 'is not a host: write a name or an address without scheme, port, path or blanks, like db1.internal or 10.0.0.7'
+}
+
+/** The message for a text with a line break, which would end the line of a protocol that it is sent in. */
+export const lineMistake = (text: string): string | undefined =>
+  /[\r\n\0]/.test(text) ? 'contains a line break, which its protocol cannot send: write it on one line' : undefined
+
+/**
+ * The message for a text that cannot be the name of a header (RFC 9110, 5.6.2), or undefined.
+ *
+ * @example
+ * ```ts
+ * headerNameMistake('X-Trace') // undefined
+ * ```
+ */
+export function headerNameMistake(name: string): string | undefined {
+  const [character] = /[^!#$%&'*+.^_`|~\dA-Za-z-]/u.exec(name) ?? []
+  if (name !== '' && character === undefined) return undefined
+  return `is not the name of a header: write letters, digits and -, ${character === undefined ? 'at least one' : `without ${JSON.stringify(character)}`}`
+}
+
+/** The message for a text that cannot be the value of a header (RFC 9110, 5.5), or undefined. */
+export function headerValueMistake(value: string): string | undefined {
+  const [character] = /[^\t\x20-\x7e\x80-\xff]/u.exec(value) ?? []
+  return character === undefined
+    ? undefined
+    : `contains ${JSON.stringify(character)}, which the value of a header cannot: write it on one line, in Latin letters`
+}
+
+/** Why a secret cannot be what it has to be, without showing any of it: words that follow its name. Undefined if it can. */
+export function secretMistake(secret: string, form: SecretForm | undefined): string | undefined {
+  if (form === undefined) return undefined
+  if (form === 'private key')
+    return /PRIVATE KEY-----|^PuTTY-User-Key-File/.test(secret)
+      ? undefined
+      : `whose value is not a private key: ${willFail}`
+  const mistake = form === 'header' ? headerValueMistake(secret) : lineMistake(secret)
+  return mistake === undefined ? undefined : `whose value has a character that a ${form} cannot contain: ${willFail}`
+}
+
+/** The consequence, in a warning about a secret or a file. */
+export const willFail = 'checks that need it will fail'
+
+/** The message for a header that cannot be sent, or undefined. */
+export const headerMistake = (value: string, name: string): string | undefined =>
+  headerNameMistake(name) ?? headerValueMistake(value)
+
+/** Names of headers are the same in every case. */
+export const sameHeader = (name: string): string => name.toLowerCase()
+
+/**
+ * The message for a text that DNS cannot look up, because a part of it is empty or too long (RFC 1035, 2.3.4), or
+ * undefined.
+ *
+ * @example
+ * ```ts
+ * dnsNameMistake('a..b') // 'is not a name of DNS: …'
+ * ```
+ */
+export function dnsNameMistake(text: string): string | undefined {
+  const name = text.replace(/\.$/, '')
+  const isRight = text === '.' || (name.length <= 253 && name.split('.').every((part) => /^.{1,63}$/s.test(part)))
+  return isRight ? undefined : 'is not a name of DNS: write parts of 1 to 63 characters with one dot between two'
 }
 
 /**

@@ -1,11 +1,14 @@
+import { isAbsolute } from 'node:path'
 import { didYouMean } from '../suggest.ts'
-import { onlyVariableMistake, variableMistake } from './mistakes.ts'
+import { onlyVariableMistake, secretMistake, variableMistake, willFail } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
 import type {
   Every,
+  FileForm,
   Negation,
   Problem,
   Secret,
+  SecretForm,
   Setting,
   SettingsSpec,
   Threshold,
@@ -17,9 +20,15 @@ import { parseBytes, parseDuration, parsePercent, writeBytes, writeDuration, wri
 export type SettingsContext = SecretSources & {
   /** The command that lists the settings, for the message about an unknown one. */
   readonly listing?: string | undefined
-  /** The state of a secret's file, for a warning. Without it, files are not examined. */
-  readonly secretFile?: ((path: string) => 'missing' | 'private' | 'readable by everyone') | undefined
+  /**
+   * Why a file cannot be used that svc will read, in words that follow its name, or undefined. Absent: files are not
+   * examined.
+   */
+  readonly fileWarning?: ((file: NamedFile) => string | undefined) | undefined
 }
+
+/** A file that svc.yaml names, and what it has to contain: a secret, perhaps one that is sent in a `header` or `line`, is read from the folder of svc.yaml. */
+export type NamedFile = { readonly path: string; readonly content: FileForm | SecretForm | 'secret' }
 
 export type SettingsReading = {
   readonly problems: Problem[]
@@ -238,6 +247,7 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
     else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
     else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
+  reportCrossedBounds(spec, raw, values, at)
   return values
 }
 
@@ -250,7 +260,12 @@ const read = (setting: Setting, value: unknown, at: At): unknown =>
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   text: (value, setting, at) => {
     const read = (text: unknown, here: At): string | undefined => readPattern(text, setting, here)
-    return setting.negatable && isMap(value) ? readNegation(value, at, read) : read(value, at)
+    if (setting.negatable && isMap(value)) return readNegation(value, at, read)
+    const written = read(value, at)
+    if (written !== undefined && setting.absolute && !isAbsolute(written))
+      return at.report('is not an absolute path: begin it with /')
+    if (written !== undefined && setting.file) warnOfFile({ path: written, content: setting.file }, at)
+    return written
   },
   url: (value, setting, at) =>
     setting.orSecret && isMap(value)
@@ -284,6 +299,8 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     return at.report(`must be one of ${setting.values.join(', ')}, not ${describe(value)}${suggestion}`)
   },
   texts: (value, setting, at) => {
+    if (Array.isArray(value) && value.length === 0 && setting.needsOne)
+      return at.report('is an empty list, which nothing meets: name one, or remove the line')
     if (Array.isArray(value)) return allText(value, setting, at)
     // A single text counts as a list of one.
     const one = plainText(value)
@@ -291,12 +308,13 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
       ? allText([one], setting, at)
       : at.report(`must be a list of texts, not ${describe(value)}`)
   },
-  map: (raw, { negatable }, at) => {
+  map: (raw, setting, at) => {
     if (!isMap(raw)) return at.report(`must be a map (\`name: text\`), not ${describe(raw)}`)
+    reportSameKeys(Object.keys(raw), setting, at)
     const read = (key: string, value: unknown, here: At): unknown =>
-      negatable && isMap(value)
-        ? readNegation(value, here, (text, within) => readEntry(key, text, within))
-        : readEntry(key, value, here)
+      setting.negatable && isMap(value)
+        ? readNegation(value, here, (text, within) => readEntry(key, text, setting, within))
+        : readEntry(key, value, setting, here)
     return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, read(key, value, at.in(key))]))
   },
   template: (value, setting, at) => readTemplate(value, setting, at),
@@ -384,13 +402,16 @@ function readNegation(value: Raw, at: At, read: (text: unknown, at: At) => strin
 
 const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 
-function readEntry(key: string, value: unknown, at: At): string {
+function readEntry(key: string, value: unknown, { mistake }: Of<'map'>, at: At): string {
   if (credentialHeader.test(key)) {
     at.report('contains a credential: use a setting that accepts {env: NAME} or {file: /path}')
     return ''
   }
-  if (value === '' || typeof value === 'boolean') return String(value)
-  return readText(plainText(value), at) ?? ''
+  const written = value === '' || typeof value === 'boolean' ? String(value) : readText(plainText(value), at)
+  if (written === undefined) return ''
+  const message = mistake?.(written, key)
+  if (message !== undefined) at.report(message)
+  return written
 }
 
 function readNumber(value: unknown, setting: Of<'number' | 'integer'>, at: At): number | undefined {
@@ -452,7 +473,7 @@ export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
 const secretKinds: readonly string[] = ['env', 'file', 'keychain']
 
-function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined {
+function readSecret(value: unknown, { form }: Of<'secret'>, at: At): Secret | undefined {
   if (!isMap(value)) {
     const [, name] = (typeof value === 'string' ? shellVariable.exec(value) : null) ?? []
     if (name !== undefined)
@@ -478,7 +499,9 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
     if (variable !== undefined) return at.in(kind).report(`must be the name alone, without $: write {env: ${variable}}`)
     // Do not repeat the value: it may be the secret itself, written here by mistake.
     if (!envName.test(name)) return at.in(kind).report("must be a variable's name (letters, digits, _), not a value")
-    if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: checks that need it will fail`)
+    const written = context.env[name]
+    if (!written) at.warn(`names the variable ${name}, which is not set here: ${willFail}`)
+    else if (secretMistake(written, form)) at.warn(`names the variable ${name}, ${secretMistake(written, form)}`)
     return envSecret(name, context)
   }
   if (kind === 'keychain') {
@@ -491,12 +514,23 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
   const mistake = variableMistake(name)
   if (mistake !== undefined) return at.in(kind).report(mistake)
   if (name.startsWith('~')) return at.in(kind).report('begins with "~", which is not expanded: write the absolute path')
-  const state = context.secretFile?.(name)
-  if (state === 'missing') at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)
-  if (state === 'readable by everyone') {
-    at.warn(`names the file ${name}, which every account of this machine can read: chmod o= ${name}`)
-  }
+  warnOfFile({ path: name, content: form ?? 'secret' }, at)
   return fileSecret(name, context)
+}
+
+function warnOfFile(file: NamedFile, at: At): void {
+  const warning = at.reading.context.fileWarning?.(file)
+  if (warning !== undefined) at.warn(`names the file ${file.path}, ${warning}`)
+}
+
+/** Of two keys that mean the same, one would have no effect. */
+function reportSameKeys(keys: readonly string[], { sameKey }: Of<'map'>, at: At): void {
+  if (sameKey === undefined) return
+  const meanings = keys.map(sameKey)
+  for (const [index, key] of keys.entries()) {
+    const first = keys[meanings.indexOf(meanings[index] ?? '')]
+    if (first !== key) at.in(key).report(`means the same as ${describe(first)}: keep one of them`)
+  }
 }
 
 /**
@@ -523,17 +557,29 @@ export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At):
     return written === 'off' ? undefined : readFigure(written, setting.unit, at.in(name))
   }
   const read = { warn: half('warn'), limit: half('limit') }
-  if ('warn' in value && 'limit' in value && crossed(read, both)) {
+  if ('warn' in value && 'limit' in value && crossed(read, setting)) {
     return at.report('would fail before it warns: swap warn and limit')
   }
   return read
 }
 
-/** Whether warn and limit are in the opposite order of their defaults. */
-function crossed(read: Threshold, usual: Threshold): boolean {
-  if (read.warn === undefined || read.limit === undefined) return false
-  if (usual.warn === undefined || usual.limit === undefined) return false
-  return (read.limit - read.warn) * (usual.limit - usual.warn) < 0
+/** Whether a value fails before it warns. The defaults show which side of a threshold is a fault, or `isMinimum` does. */
+function crossed({ warn, limit }: Threshold, { default: usual = {}, isMinimum }: Of<'threshold'>): boolean {
+  if (warn === undefined || limit === undefined) return false
+  if (usual.warn !== undefined && usual.limit !== undefined) return (limit - warn) * (usual.limit - usual.warn) < 0
+  return isMinimum === true ? limit > warn : isMinimum === undefined && limit < warn
+}
+
+/** Of a minimum above the maximum of the same figure, every value breaks one. */
+function reportCrossedBounds(spec: SettingsSpec, raw: Raw, values: Raw, at: At): void {
+  const figureOf = (value: unknown): unknown => (isMap(value) ? value['limit'] : value)
+  for (const [name, setting] of Object.entries(spec)) {
+    const notAbove = 'notAbove' in setting ? setting.notAbove : undefined
+    if (notAbove === undefined || !Object.hasOwn(raw, name)) continue
+    const [least, most] = [figureOf(values[name]), figureOf(values[notAbove])]
+    if (typeof least === 'number' && typeof most === 'number' && least > most)
+      at.in(name).report(`is ${least}, above \`${notAbove}:\` (${most}), so that every value breaks one of them`)
+  }
 }
 
 const examples: Record<ThresholdUnit, string> = {

@@ -34,8 +34,24 @@ type Negatable = { readonly negatable?: true }
 export type Negation = { readonly not: string }
 /** A text, /pattern/ or comparison that a value has to meet, or a negation. */
 export type Expectation = string | Negation
+/** `notAbove`: the setting beside it with the maximum of the same figure. */
+type Minimum = { readonly notAbove?: string }
+/** The use of a secret: a part of a `header` or of a `line` of a protocol, or a `private key`. */
+export type SecretForm = 'header' | 'line' | 'private key'
+/** The content of a file of which svc.yaml gives the path: `certificates` in PEM, or a `text`. */
+export type FileForm = 'certificates' | 'text'
 export type Setting =
-  | (Base & Mistake & Negatable & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
+  | (Base &
+      Mistake &
+      Negatable & {
+        readonly type: 'text'
+        readonly default?: string
+        readonly pattern?: RegExp
+        /** It is a path, and must be absolute. */
+        readonly absolute?: true
+        /** It is the path of a file that svc reads in each run, and warns of when svc.yaml is read. */
+        readonly file?: FileForm
+      })
   | (Base & {
       readonly type: 'url'
       readonly protocols: readonly string[]
@@ -44,7 +60,8 @@ export type Setting =
       readonly orSecret?: true
     })
   | (Base & { readonly type: 'number'; readonly default?: number; readonly min?: number; readonly max?: number })
-  | (Base & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
+  | (Base &
+      Minimum & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'flag'; readonly default?: boolean })
   | (Base & { readonly type: 'duration'; readonly default?: number; readonly min?: number; readonly max?: number })
   /** A whole number, or `off` for none. */
@@ -55,7 +72,11 @@ export type Setting =
       readonly max: number
     })
   | (Base & { readonly type: 'bytes'; readonly default?: number; readonly min?: number; readonly max?: number })
-  | (Base & { readonly type: 'secret' })
+  | (Base & {
+      readonly type: 'secret'
+      /** Where it is sent, if that cannot contain every character, or what else it has to be. */
+      readonly form?: SecretForm
+    })
   | (Base & { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string })
   | (Base &
       Mistake & {
@@ -64,11 +85,27 @@ export type Setting =
         readonly pattern?: RegExp
         /** Whether a text of the list may be empty, as an argument of a program may. */
         readonly allowsEmpty?: true
+        /** An empty list is a mistake, because nothing could meet it. */
+        readonly needsOne?: true
       })
-  | (Base & Negatable & { readonly type: 'map' })
+  | (Base &
+      Negatable & {
+        readonly type: 'map'
+        /** Why an entry can never be right, or undefined: the message completes its path. */
+        readonly mistake?: (text: string, key: string) => string | undefined
+        /** Equal for two keys that mean the same: for names of headers, their lower case. Default: the key itself. */
+        readonly sameKey?: (key: string) => string
+      })
+  | (Base &
+      Minimum & {
+        readonly type: 'threshold'
+        readonly unit: ThresholdUnit
+        readonly default?: Threshold
+        /** Whether the value must be at least this. Needed only where the default does not have both halves to show it. */
+        readonly isMinimum?: true | 'unknown'
+      })
   /** Any value of YAML, with references to secrets in the places of texts. */
   | (Base & Mistake & { readonly type: 'template' })
-  | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & {
       readonly type: 'every'
       readonly default?: Every

@@ -15,6 +15,7 @@ import {
 } from '../engine/index.ts'
 import { type Content, evaluateAssertions } from './content.ts'
 import { type Conversation, listen } from './conversation.ts'
+import { expectedValues } from './document.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
@@ -75,8 +76,7 @@ function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: string
 
 const documentSettings = {
   xml: {
-    type: 'map',
-    negatable: true,
+    ...expectedValues('xml'),
     doc: 'Values expected in an XML answer: a map from a path, such as /Reply/@Success, to text, /pattern/ or comparison; {nonce} is that of `send`. Anything before the first < is ignored',
   },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts to read from an XML answer' },

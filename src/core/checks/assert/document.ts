@@ -1,14 +1,24 @@
 import { exactJson } from '../../base/json.ts'
 import { quote, type Redact, sanitize } from '../../base/net/text.ts'
 import type { Expectation } from '../../base/settings/index.ts'
-import { isAbsence, isNegation, showExpectation, UnjudgedError, UnseenError, unmetEach } from './expectation.ts'
+import {
+  expectationMistake,
+  isAbsence,
+  isNegation,
+  showExpectation,
+  UnjudgedError,
+  UnseenError,
+  unmetEach,
+} from './expectation.ts'
 import type { XmlElement, XmlRead } from './xml.ts'
 
-const jsonStep = /\.([\p{L}_$@-][\p{L}\p{N}_$@-]*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
+/** The name after a dot may hold what no other part of a path begins with: `$.database:ping`, `$.build version`. */
+const jsonStep =
+  /\.(?!\d+(?:[.[]|$))([\p{L}\p{N}_$@:-]+(?: +[\p{L}\p{N}_$@:-]+)*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
 
 /**
- * The steps of a JSON path: `$.a.b[0].c`, `$['a b']`. One path names one value, so there are no wildcards, filters or
- * slices. Undefined for an invalid path.
+ * The steps of a JSON path: `$.a.b[0].c`, `$['a.b']`. One path names one value, so there are no wildcards, filters or
+ * slices, and no number after a dot, which might be a name or an index. Undefined for an invalid path.
  *
  * @example
  * ```ts
@@ -167,12 +177,51 @@ const countOf = (path: string): string | undefined => /^count\((.*)\)$/s.exec(pa
  * ```
  */
 export function pathProblem(path: string, expected?: 'json' | 'xml'): string | undefined {
+  const mistake = pathMistake(path, expected)
+  return mistake === undefined ? undefined : `${quote(path, 80)} ${mistake}`
+}
+
+/** The same in words that follow the path. */
+export function pathMistake(path: string, expected?: 'json' | 'xml'): string | undefined {
   const inner = countOf(path) ?? path
   if (expected !== 'json' && isXmlPath(inner) && parseXmlPath(inner)?.length) return undefined
   if (expected !== 'xml' && inner.startsWith('$') && selectJson(undefined, inner)) return undefined
-  if (expected === 'xml') return `${quote(path, 80)} is not a path such as /VAST/Ad[0]/@id`
-  if (expected === 'json') return `${quote(path, 80)} is not a JSON path such as $.a.b[0].c`
-  return `${quote(path, 80)} is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c`
+  if (expected === 'xml') return 'is not a path such as /VAST/Ad[0]/@id'
+  const way = isXmlPath(inner) ? '' : jsonWayOut(inner)
+  if (expected === 'json') return `is not a JSON path such as $.a.b[0].c${way}`
+  return `is neither a JSON path such as $.a[*].b nor an XML path such as /a/b/@c${way}`
+}
+
+/** The mistake of a setting with a path of one JSON value. */
+export const jsonValueMistake = (path: string): string | undefined =>
+  parseJsonPath(path) ? undefined : (pathMistake(path, 'json') ?? 'selects several values or a count: name one value')
+
+/** Equal for two paths that select the same. */
+const samePath = (path: string): string => {
+  const parts = path.split('[*]').map((part, index) => parseJsonPath(index === 0 ? part : `$${part}`))
+  return parts.includes(undefined) ? path : JSON.stringify(parts)
+}
+
+/** A setting with expected values by path: in `form`, or in both. Used with `doc`. */
+export const expectedValues = <const Form extends 'json' | 'xml' | undefined>(form?: Form) =>
+  ({
+    type: 'map',
+    negatable: true,
+    sameKey: samePath,
+    mistake: (expectation: string, path: string) => pathMistake(path, form) ?? expectationMistake(expectation),
+  }) as const
+
+/** How to write what is meant by a text that is not a JSON path: continues the sentence about it. */
+function jsonWayOut(path: string): string {
+  if (!path.startsWith('$')) return selectJson(undefined, `$.${path}`) ? `: write $.${sanitize(path, 80)}` : ''
+  if (path.includes('..')) return ': svc does not search for a name (..): write the whole path'
+  if (/\[[?(]/.test(path)) return ': svc does not filter lists: use measure with where'
+  if (/\[-?\d*:/.test(path)) return ': svc takes no part of a list: write one index, or [*] for each element'
+  if (/\[-\d/.test(path)) return ': svc counts from the first element of a list, which is [0]'
+  const [, number] = /\.(\d+)(?:[.[]|$)/.exec(path) ?? []
+  return number === undefined
+    ? ": write a name with other characters like ['a.b']"
+    : `: write [${number}] for an element of a list, or ['${number}'] for a name`
 }
 
 /** Why a path below an item is invalid, or undefined. It may be a path of JSON or of XML. */

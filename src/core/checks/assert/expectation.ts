@@ -148,16 +148,15 @@ export function expectationProblem(written: Expectation): string | undefined {
     : undefined
 }
 
-/** `!=` compares with the literal text, which a value that the pattern matches never is: the check would always pass. */
-function negationProblem(expectation: string, pattern: string): string {
-  const [, source = '', flags = ''] = slashed.exec(pattern) ?? []
-  const problem = `${sanitize(expectation, 80)} compares with this text, not with the pattern`
-  // With the flag m, ^ is not only the start of the text.
-  const wayOut = `/^(?![^]*(?:${source}))/${flags}`
-  return flags.includes('m') || patternProblem(wayOut) !== undefined
-    ? `${problem}: write a pattern that what you expect matches`
-    : `${problem}: write ${sanitize(wayOut, 120)} for a text that it does not match`
+/** `expectationProblem` for the setting that contains it: words that follow its path. */
+export function expectationMistake(expectation: string): string | undefined {
+  const problem = expectationProblem(expectation)
+  return problem === undefined ? undefined : `cannot be judged: ${problem}`
 }
+
+/** `!=` compares with the literal text, which a value that the pattern matches never is: the check would always pass. */
+const negationProblem = (expectation: string, pattern: string): string =>
+  `${sanitize(expectation, 80)} compares with this text, not with the pattern: write {not: ${sanitize(pattern, 80)}}`
 
 /**
  * Matches a regular expression, `/…/flags` or bare, against the first 64 KiB of a text. Returns undefined when it

@@ -96,7 +96,8 @@ export const limitsOn =
     evaluate,
     ...declaration
   }: LimitDeclaration<Connection, Name, Key, Default, More, Observation>) => {
-    const limit = { type: 'threshold', unit, doc, ...(usual && { default: usual }) } as const
+    const isMinimum = bound === 'atLeast' ? { isMinimum: true } : {}
+    const limit = { type: 'threshold', unit, doc, ...isMinimum, ...(usual && { default: usual }) } as const
     const judge = bound === 'atMost' ? atMost : atLeast
     return {
       ...(usual ? {} : { when: [setting] }),

@@ -1,7 +1,6 @@
 import { quote, sanitize } from '../../base/net/text.ts'
 import { type SettingsSpec, statusMistake, type Values } from '../../base/settings/index.ts'
-import { pathProblem, relativeProblem } from './document.ts'
-import { expectationProblem } from './expectation.ts'
+import { expectedValues, pathProblem, relativeProblem } from './document.ts'
 import { measureFields, measureProblem } from './measure.ts'
 
 /** The faults of a link, for `codes`. */
@@ -24,7 +23,7 @@ export const linkFields = {
     default: 'GET',
     doc: 'Method of the request; links are only read',
   },
-  status: { type: 'texts', mistake: statusMistake, default: ['2xx'], doc: 'Accepted status codes' },
+  status: { type: 'texts', mistake: statusMistake, needsOne: true, default: ['2xx'], doc: 'Accepted status codes' },
   type: { type: 'text', negatable: true, doc: 'Expected Content-Type, without parameters: text or /pattern/' },
   typeAt: { type: 'text', doc: 'Path of the expected Content-Type, relative to the element with the URL: @type' },
   plainHttp: { type: 'flag', default: false, doc: 'Request other origins over http:// too' },
@@ -37,8 +36,8 @@ export const linkFields = {
     doc: 'Depth: above 1, links of all entries in its answers are followed too',
   },
   within: { type: 'duration', default: 5_000, doc: 'How long each request may take' },
-  json: { type: 'map', negatable: true, doc: 'Values expected in its JSON' },
-  xml: { type: 'map', negatable: true, doc: 'Values expected in its XML' },
+  json: { ...expectedValues('json'), doc: 'Values expected in its JSON' },
+  xml: { ...expectedValues('xml'), doc: 'Values expected in its XML' },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of its JSON or XML' },
   codes: {
     type: 'map',
@@ -65,17 +64,9 @@ export const readsBody = (entry: LinkEntry): boolean =>
 
 type Assertions = Pick<LinkEntry, 'json' | 'xml' | 'measure' | 'codes'>
 
-/** Why assertions on a document are invalid, or undefined. Paths of `json` are checked at run time. */
+/** Why assertions on a document that are valid by themselves cannot be combined, or undefined. */
 export function assertionProblem(assertions: Assertions, of: string, faults: readonly string[]): string | undefined {
   const { json = {}, xml = {}, measure = [], codes = {} } = assertions
-  for (const path of Object.keys(xml)) {
-    const problem = pathProblem(path, 'xml')
-    if (problem !== undefined) return `${of}: ${problem}`
-  }
-  for (const [path, expectation] of [...Object.entries(json), ...Object.entries(xml)]) {
-    const problem = expectationProblem(expectation)
-    if (problem !== undefined) return `${of}: ${sanitize(path, 64)}: ${problem}`
-  }
   for (const one of measure) {
     const problem = measureProblem(one)
     if (problem !== undefined) return `${of}: ${problem}`

@@ -31,7 +31,7 @@ export const measureFields = {
   last: { type: 'duration', observed: true, doc: 'Only items whose `time` is more recent than this' },
   needs: { type: 'texts', doc: 'Paths that each item must have' },
   count: { type: 'threshold', unit: 'count', doc: 'Maximum number of items' },
-  least: { type: 'threshold', unit: 'count', doc: 'Minimum number of items' },
+  least: { type: 'threshold', unit: 'count', isMinimum: true, notAbove: 'count', doc: 'Minimum number of items' },
   value: {
     type: 'text',
     observed: true,
@@ -44,9 +44,15 @@ export const measureFields = {
     doc: 'Path of the total within the item; `value` is then evaluated as a percentage of it',
   },
   atMost: { type: 'threshold', unit: 'ratio', doc: 'Maximum of the figure; the largest counts' },
-  atLeast: { type: 'threshold', unit: 'ratio', doc: 'Minimum of the figure; the smallest counts' },
+  atLeast: {
+    type: 'threshold',
+    unit: 'ratio',
+    isMinimum: true,
+    notAbove: 'atMost',
+    doc: 'Minimum of the figure; the smallest counts',
+  },
   age: { type: 'threshold', unit: 'duration', doc: 'How long ago `time` may be; the oldest counts' },
-  left: { type: 'threshold', unit: 'days', doc: 'Minimum days until `time`; the earliest counts' },
+  left: { type: 'threshold', unit: 'days', isMinimum: true, doc: 'Minimum days until `time`; the earliest counts' },
 } as const satisfies SettingsSpec
 export type Measure = Values<typeof measureFields>
 

@@ -281,10 +281,12 @@ export function databaseKind<
     readonly clock: string
     /** How to find out whether the account may do more than read. */
     readonly account: AccountQuestion
+    /** `Kind.validate` for what the kind has besides the settings of every database. */
+    readonly validate?: (settings: Values<JoinedSettings<NoInfer<O>, NoInfer<Checks>>>) => string | undefined
     readonly checks: Checks
   },
 ): DatabaseKind<O, Checks> {
-  const { port, settings: own, connectDoc = 'The account can sign in, in time', ...others } = declaration
+  const { port, settings: own, connectDoc = 'The account can sign in, in time', validate, ...others } = declaration
   const { open, clock, account, checks, ...facts } = others
   return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
     ...facts,
@@ -295,7 +297,8 @@ export function databaseKind<
       return { account: userIn(url), secrets: [password], result: 'connect' }
     },
     validate: (settings) =>
-      tlsProblem(settings) ??
+      tlsProblem(databaseTarget(settings as Values<Base>, port)) ??
+      validate?.(settings as never) ??
       queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, facts.name),
     prepare: async (settings) => {
       await facts.preload()

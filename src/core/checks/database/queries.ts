@@ -64,14 +64,20 @@ const queryFields = {
     doc: 'Shallowest mode that runs the query',
   },
   atMost: { type: 'threshold', unit: 'ratio', doc: 'Maximum value; applies to the largest value of the column' },
-  atLeast: { type: 'threshold', unit: 'ratio', doc: 'Minimum value; applies to the smallest value of the column' },
+  atLeast: {
+    type: 'threshold',
+    unit: 'ratio',
+    isMinimum: true,
+    notAbove: 'atMost',
+    doc: 'Minimum value; applies to the smallest value of the column',
+  },
   age: {
     type: 'threshold',
     unit: 'duration',
     doc: 'Maximum age, for a column of dates; applies to the oldest date. A date without a time zone counts as UTC',
   },
   rows: { type: 'threshold', unit: 'count', doc: 'Maximum number of rows, up to 1,000' },
-  leastRows: { type: 'threshold', unit: 'count', doc: 'Minimum number of rows' },
+  leastRows: { type: 'threshold', unit: 'count', isMinimum: true, notAbove: 'rows', doc: 'Minimum number of rows' },
   expect: {
     type: 'text',
     negatable: true,

@@ -23,8 +23,8 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   if (first === '') return 'sql is empty: write one statement that reads, such as SELECT count(*) FROM jobs'
   if (!reads.has(first.toLowerCase()))
     return `sql begins with ${quote(first, 32)}: only SELECT (or WITH … SELECT) is allowed`
-  if (dialect === 'mysql') return mysqlProblem(sql)
-  return dialect === 'sqlserver' ? transactProblem(sql) : undefined
+  if (dialect === 'sqlserver') return transactProblem(sql)
+  return (dialect === 'mysql' ? mysqlProblem(sql) : undefined) ?? severalProblem(sql, shapesOf[dialect])
 }
 
 /** Refuses statements that the database itself would allow to write. Throws ProbeError. */
@@ -43,12 +43,13 @@ function mysqlProblem(sql: string): string | undefined {
 
 type Kind = 'space' | 'opaque' | 'number' | 'word' | 'sign' | 'unknown'
 type Token = { readonly kind: Kind; readonly text: string }
+type Shapes = readonly (readonly [Kind, RegExp])[]
 
 /**
  * The tokens of Transact-SQL. Strings, names in brackets or quotes, and comments contain one another only as text.
  * Anything not listed is `unknown`, and refused.
  */
-const shapes: readonly (readonly [Kind, RegExp])[] = [
+const transactShapes: Shapes = [
   ['space', /[ \t\r\n]+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
   ['opaque', /'(?:[^']|'')*'|"(?:[^"]|"")*"|\[(?:[^\]]|\]\])*\]/y],
   ['number', /0x[\da-f]*|\$?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?/iy],
@@ -56,6 +57,47 @@ const shapes: readonly (readonly [Kind, RegExp])[] = [
   ['sign', /\/(?!\*)|-(?!-)|[(),.;+*%=<>!&|^~:]/y],
   ['unknown', /[\s\S]/uy],
 ]
+
+/** The tokens of the other dialects outside of comments, strings and names in quotes. */
+const others: Shapes = [
+  ['word', /[\p{L}_][\p{L}\p{N}_$]*/uy],
+  ['sign', /[\s\S]/uy],
+]
+
+/**
+ * The tokens of the other dialects, as far as it takes to find the end of a statement. What begins like a string or a comment and
+ * does not end as one is `unknown`: settings of the server decide about a part of these forms.
+ */
+const shapesOf: { readonly [D in Exclude<Dialect, 'sqlserver'>]: Shapes } = {
+  postgres: [
+    ['space', /\s+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
+    ['opaque', /[eE]'(?:[^'\\]|\\[\s\S])*'|'[^']*'|"[^"]*"|(\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$)[\s\S]*?\1/uy],
+    ['unknown', /['"]|\/\*|\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$/uy],
+    ...others,
+  ],
+  mysql: [
+    ['space', /\s+|#[^\n]*|--(?=\s|$)[^\n]*|\/\*[\s\S]*?\*\//y],
+    ['opaque', /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"|`[^`]*`/y],
+    ['unknown', /['"`]|\/\*/y],
+    ...others,
+  ],
+  sqlite: [
+    ['space', /\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/y],
+    ['opaque', /'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]/y],
+    ['unknown', /['"`[]/y],
+    ...others,
+  ],
+}
+
+const several = 'sql contains more than one statement: write each as a query of its own'
+
+/** That a text contains a second statement. Undefined where the text is not understood: the database then decides. */
+function severalProblem(sql: string, shapes: Shapes): string | undefined {
+  const tokens = tokensOf(sql, shapes).filter(({ kind }) => kind !== 'space')
+  const end = tokens.findIndex(({ text }) => text === ';')
+  if (end < 0 || tokens.some(({ kind }) => kind === 'unknown')) return undefined
+  return tokens.slice(end).some(({ text }) => text !== ';') ? several : undefined
+}
 
 /** Characters that only some parsers treat as blanks or line ends, so that two parsers may read a text differently. */
 const unclear = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]|\r(?!\n)/
@@ -84,7 +126,7 @@ function transactProblem(sql: string): string | undefined {
   const odd = unclear.exec(sql)?.[0]
   if (odd !== undefined)
     return `sql contains ${codeOf(odd)}: of the control characters, only tabs and line ends are allowed`
-  const tokens = tokensOf(sql)
+  const tokens = tokensOf(sql, transactShapes)
   for (const [at, { kind, text }] of tokens.entries()) {
     const next = tokens[at + 1]
     if (kind === 'unknown') {
@@ -99,10 +141,10 @@ function transactProblem(sql: string): string | undefined {
 
 const codeOf = (text: string): string => `U+${text.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
 
-function tokensOf(sql: string): readonly Token[] {
+function tokensOf(sql: string, shapes: Shapes): readonly Token[] {
   const tokens: Token[] = []
   for (let at = 0; at < sql.length; ) {
-    const token = tokenAt(sql, at)
+    const token = tokenAt(sql, at, shapes)
     tokens.push(token)
     // It is refused anyway. After an unclosed bracket, a search for the end of each further bracket would be slow.
     if (token.kind === 'unknown') break
@@ -111,7 +153,7 @@ function tokensOf(sql: string): readonly Token[] {
   return tokens
 }
 
-function tokenAt(sql: string, at: number): Token {
+function tokenAt(sql: string, at: number, shapes: Shapes): Token {
   for (const [kind, shape] of shapes) {
     shape.lastIndex = at
     const text = shape.exec(sql)?.[0]
@@ -123,7 +165,6 @@ function tokenAt(sql: string, at: number): Token {
 /** Checks for one SELECT, including WITH before it, UNION and the like beside it, and subqueries in parentheses. */
 function shapeProblem(tokens: readonly Token[]): string | undefined {
   const words = tokens.map(({ kind, text }) => (kind === 'opaque' ? "'" : plain(text)))
-  const several = 'sql contains more than one statement'
   if (words.includes(';') && words.slice(words.indexOf(';')).some((word) => word !== ';')) return several
   for (const [at, { kind, text }] of tokens.entries()) {
     if (kind !== 'word') continue

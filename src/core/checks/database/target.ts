@@ -21,7 +21,7 @@ export const tlsSetting = {
       doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback without a fingerprint, otherwise verify',
     },
     ...trustSettings,
-    caFile: { type: 'text', doc: 'PEM file of CAs to trust instead of the bundled ones' },
+    caFile: { type: 'text', file: 'certificates', doc: 'PEM file of CAs to trust instead of the bundled ones' },
   },
 } as const satisfies SettingsSpec[string]
 export type TlsSetting = Values<(typeof tlsSetting)['fields']>
@@ -45,15 +45,31 @@ type TargetSettings = {
   readonly tls?: TlsSetting | undefined
 }
 
-/** The target that a URL and the settings beside it name. Throws ProbeError `internal` for an unusable one. */
-export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
+/** The mode of `tls` for each `sslmode` in a URL: the words that the URL of a store has, too. */
+const sslmodes = { disable: 'off', 'verify-full': 'verify' } as const
+const isSslmode = (text: string): text is keyof typeof sslmodes => Object.hasOwn(sslmodes, text)
+
+/**
+ * The target that a URL and the settings beside it name. `setting`: the one with the URL. Throws ProbeError `internal` for an
+ * unusable one.
+ */
+export function databaseTarget(settings: TargetSettings, defaultPort: number, setting = 'url'): DatabaseTarget {
   const url = new URL(settings.url)
-  const invalid = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
+  const invalid = (what: string): ProbeError => new ProbeError('internal', `the setting ${setting} ${what}`)
   if (url.username === '') throw invalid('has no user: write it like scheme://user@host:port/database')
-  const parameter = [...url.searchParams.keys()][0]
+  const parameter = [...url.searchParams.keys()].find((name) => name !== 'sslmode')
   if (parameter !== undefined) {
-    throw invalid(`has the unsupported parameter ${sanitize(parameter, 32)}: configure encryption with tls:`)
+    const way = /^(?:host|socket(?:path)?)$/i.test(parameter)
+      ? 'svc connects over TCP, so write the host after the @'
+      : 'configure encryption with tls:'
+    throw invalid(`has the unsupported parameter ${sanitize(parameter, 32)}: ${way}`)
   }
+  const { tls = { mode: 'auto' } } = settings
+  const sslmode = url.searchParams.get('sslmode') ?? undefined
+  if (sslmode !== undefined && !isSslmode(sslmode))
+    throw invalid('has an unsupported sslmode: write verify-full or disable, or remove it and configure tls:')
+  const mode = sslmode === undefined ? tls.mode : sslmodes[sslmode]
+  if (tls.mode !== 'auto' && tls.mode !== mode) throw invalid('has an sslmode that contradicts tls: remove one of them')
   const decode = (part: string): string => {
     try {
       return decodeURIComponent(part)
@@ -67,7 +83,7 @@ export function databaseTarget(settings: TargetSettings, defaultPort: number): D
     user: decode(url.username),
     database: decode(url.pathname.slice(1)),
     password: settings.password,
-    tls: settings.tls ?? { mode: 'auto' },
+    tls: { ...tls, mode },
   }
 }
 

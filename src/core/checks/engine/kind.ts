@@ -2,6 +2,7 @@ import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import { isStoreFailure } from '../../base/errors.ts'
 import type { ConfiguredFiles } from '../../base/files/index.ts'
+import { ProbeError } from '../../base/probe-error.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { DriverName } from '../drivers/index.ts'
@@ -128,9 +129,13 @@ type About<S extends SettingsSpec> = {
    */
   readonly signsIn?: ((settings: Values<S>, mode: ExecutionMode) => SignIn | undefined) | undefined
   /**
-   * Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name.
+   * Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name, or
+   * begins with `the setting NAME` and is reported there. What a run reads of its settings before it asks anybody may be called
+   * here: a ProbeError is the sentence, too.
    */
   readonly validate?: ((settings: Values<S>) => string | undefined) | undefined
+  /** The same for what is read by a library that has to be loaded first. Called after `validate`. Rejects with ProbeError. */
+  readonly parse?: ((settings: never) => Promise<void>) | undefined
 }
 
 /** The checks of a kind that need a time, whether or not `for` is written, and the setting with the milliseconds. */
@@ -156,6 +161,19 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
 
+/**
+ * Why a kind refuses settings that are valid by themselves, or undefined. Includes the errors of the functions with which a
+ * run reads them.
+ */
+export function settingsProblem(kind: Pick<AnyKind, 'validate'>, settings: unknown): string | undefined {
+  try {
+    return kind.validate?.(settings as never)
+  } catch (error) {
+    if (error instanceof ProbeError) return error.message
+    throw error
+  }
+}
+
 /** The facts in the declaration of a kind, whichever function makes the kind of it. */
 export type KindFacts = Pick<
   AnyKind,
@@ -170,6 +188,7 @@ export type KindFacts = Pick<
   | 'seesOnly'
   | 'optionalParts'
   | 'hold'
+  | 'parse'
 >
 
 /**

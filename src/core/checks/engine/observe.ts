@@ -5,7 +5,7 @@ import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resourc
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { patienceFor } from './callers.ts'
 import { classify, shortageOf } from './classify.ts'
-import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
+import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse, settingsProblem } from './kind.ts'
 import {
   deadlineSignal,
   lifeOf,
@@ -106,7 +106,7 @@ const mistakes = new WeakMap<PlannedMonitor, string | undefined>()
 /** Why the settings of a monitor cannot be used, or undefined. */
 function mistakeIn(monitor: PlannedMonitor): string | undefined {
   if (mistakes.has(monitor)) return mistakes.get(monitor)
-  const mistake = monitor.kind.validate?.(monitor.settings as never)
+  const mistake = settingsProblem(monitor.kind, monitor.settings)
   mistakes.set(monitor, mistake)
   return mistake
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { count, showBytes, showDuration } from '../../base/format.ts'
 import { quote } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { SettingsSpec, Threshold } from '../../base/settings/index.ts'
+import { lineMistake, type SettingsSpec, type Threshold } from '../../base/settings/index.ts'
 import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../engine/index.ts'
 
 /** Maximum entries read of one folder. Any others set `more`. */
@@ -109,7 +109,12 @@ export const backlog = checksOn<FolderConnection>()({
     backlog: { doc: 'With `folder` and `files`: the number of files waiting', when: ['files'] },
   },
   settings: {
-    folder: { type: 'text', observed: true, doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
+    folder: {
+      type: 'text',
+      observed: true,
+      mistake: lineMistake,
+      doc: 'Drop folder; the age of its oldest file is checked (Advanced)',
+    },
     ending: {
       type: 'text',
       observed: true,
@@ -190,12 +195,14 @@ export const roundTrip = check({
     probeFolder: {
       type: 'text',
       observed: true,
+      mistake: lineMistake,
       doc: 'Folder of the test file, named svc-probe-….tmp; by default the working folder after the sign-in',
     },
     probeSize: { type: 'bytes', default: 64 * 1024, doc: 'Size of the test file, up to 4MiB' },
     throughput: {
       type: 'threshold',
       unit: 'bytes',
+      isMinimum: true,
       doc: 'Minimum transfer rate of the test file in bytes per second; with small files, latency dominates',
     },
   },

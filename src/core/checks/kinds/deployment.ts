@@ -77,10 +77,18 @@ async function markerAgeMs(path: string, context: CheckContext): Promise<number 
   }
 }
 
+const stepsOf = (key: string) => parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
+const keyMistake = (key: string): string | undefined =>
+  stepsOf(key) ? undefined : 'is not a path such as build.version'
+
 const versionSettings = {
   expected: { type: 'text', doc: 'Expected version or build' },
-  expectedFile: { type: 'text', doc: 'File that contains the expected version, instead of `expected`' },
-  expectedKey: { type: 'text', doc: 'Path of the version in `expectedFile`, if that is JSON: build.version' },
+  expectedFile: { type: 'text', file: 'text', doc: 'File that contains the expected version, instead of `expected`' },
+  expectedKey: {
+    type: 'text',
+    mistake: keyMistake,
+    doc: 'Path of the version in `expectedFile`, if that is JSON: build.version',
+  },
   versionFile: { type: 'text', observed: true, doc: 'File that contains the deployed version' },
   url: {
     type: 'url',
@@ -90,6 +98,7 @@ const versionSettings = {
   versionKey: {
     type: 'text',
     observed: true,
+    mistake: keyMistake,
     doc: 'Path of the version in `versionFile` or in the response, if that is JSON: build.version',
   },
 } as const satisfies SettingsSpec
@@ -151,7 +160,7 @@ export function versionIn(text: string, key: string | undefined, from: string): 
     if (whole === '') throw new ProbeError('data', `${from} is empty`)
     return whole
   }
-  const steps = parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
+  const steps = stepsOf(key)
   if (!steps) throw new ProbeError('data', `${key} is not a path such as build.version`)
   // A build number has as many digits as a date to the millisecond.
   const read = readJson(text, deepestJson, parseExactly)

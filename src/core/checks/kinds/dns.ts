@@ -13,9 +13,10 @@ import {
   refusalCode,
   rrsigType,
 } from '../../base/net/dns-query.ts'
-import { quote, sanitize } from '../../base/net/text.ts'
+import { sanitize } from '../../base/net/text.ts'
+import { hostPortMistake, parseHostPort } from '../../base/net/url.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { SettingsSpec, Values } from '../../base/settings/index.ts'
+import { dnsNameMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
   atLeast,
@@ -44,7 +45,7 @@ const firstTryMs = 1_000
 /** The question of a lookup; every check names it. */
 const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
-  query: { type: 'text', observed: true, required: true, doc: 'Name to look up' },
+  query: { type: 'text', observed: true, required: true, mistake: dnsNameMistake, doc: 'Name to look up' },
   type: { type: 'choice', observed: true, values: recordTypes, default: 'A', doc: 'Record type' },
   rcode: {
     type: 'choice',
@@ -297,7 +298,7 @@ export const records = check({
   results: { records: 'With `records`: the number of records' },
   settings: {
     ...questionSettings,
-    records: { type: 'threshold', unit: 'count', doc: 'Minimum number of records in the answer' },
+    records: { type: 'threshold', unit: 'count', isMinimum: true, doc: 'Minimum number of records in the answer' },
   },
   applies: (_, settings) => settings.records !== undefined,
   observe: lookUp,
@@ -338,17 +339,19 @@ export const serials = check({
     ...questionSettings,
     nameServers: {
       type: 'texts',
-      doc: 'Name servers of the zone `query`, as ip, ip:port or [ip6]:port; by default those in its NS records',
+      mistake: hostPortMistake,
+      doc: 'Name servers of the zone `query`, as host, host:port or [ip6]:port; by default those in its NS records',
     },
   },
   applies: (_, { type, nameServers, rcode }) =>
     rcode === undefined && (nameServers !== undefined || type === 'SOA' || type === 'NS'),
-  observe: async ({ resolver }, { query: zone, nameServers }, { signal }) => ({
+  observe: async ({ resolver }, { query: zone, nameServers }, { signal, resolve }) => ({
     zone,
     serials: await Promise.all(
       (nameServers ?? (await nameServersOf(resolver, zone))).slice(0, maxNameServers).map(async (place) => {
         try {
-          return { place, ...(await serialAt(place, zone, signal)) }
+          const [at = place] = await addressesOf(place, resolve)
+          return { place, ...(await serialAt(at, zone, signal)) }
         } catch (error) {
           signal.throwIfAborted()
           return { place, problem: causeOf(error) }
@@ -586,20 +589,23 @@ const settings = {
   server: {
     type: 'text',
     observed: true,
-    doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine',
+    mistake: hostPortMistake,
+    doc: 'Name server as host, host:port or [ip6]:port; by default those of this machine. With a name, all of its addresses',
   },
 } as const satisfies SettingsSpec
 
-/** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */
-function openResolver({ server }: Values<typeof settings>): NameServers {
+/** The addresses of a server, each with its port. Throws ProbeError `dns` for a name without one. */
+async function addressesOf(place: string, resolve: CheckContext['resolve']): Promise<readonly string[]> {
+  const { host, port } = parseHostPort(place, dnsPort) ?? { host: place, port: dnsPort }
+  return (await resolve(host)).map((ip) => hostPort(ip, port))
+}
+
+const dnsPort = 53
+
+/** Sends nothing to `server` yet. Throws ProbeError `dns` if its name has no address. */
+async function openResolver({ server }: Values<typeof settings>, { resolve }: CheckContext): Promise<NameServers> {
   const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
-  if (server !== undefined) {
-    try {
-      resolver.setServers([isIP(server) === 6 ? `[${server}]` : server])
-    } catch {
-      throw new ProbeError('data', `server ${quote(server, 64)} is not of the form ip, ip:port or [ip6]:port`)
-    }
-  }
+  if (server !== undefined) resolver.setServers(await addressesOf(server, resolve))
   return { resolver, servers: resolver.getServers().join(', ') }
 }
 
@@ -649,7 +655,7 @@ export default machineKind({
       'With type MX, NS or SRV, each host in the answer adds queries for its addresses. With type SOA or NS, each name server of the zone adds one query. For an alias that the server leaves to others, up to eight queries follow it.',
   },
   settings,
-  target: ({ server }) => (server === undefined ? {} : { host: server }),
+  target: ({ server }) => (server === undefined ? {} : { host: parseHostPort(server, dnsPort)?.host ?? server }),
   validate: ({ expect, records, rcode, signed, ttl }) => {
     if (rcode !== undefined && (expect ?? records ?? ttl ?? (signed || undefined)) !== undefined)
       return 'rcode excludes expect, records, ttl and signed: without rcode, an answer has to have records'

@@ -5,8 +5,9 @@ import { filesWithin, SilentShareError } from '../../base/files/index.ts'
 import { show, showBytes, showDuration } from '../../base/format.ts'
 import { askChrony, chronyAddress, chronyPort, chronySilenceMs } from '../../base/net/chrony.ts'
 import { hostPort } from '../../base/net/connect.ts'
-import { askTime, parseReference } from '../../base/net/sntp.ts'
+import { askTime } from '../../base/net/sntp.ts'
 import { sanitize } from '../../base/net/text.ts'
+import { hostPortMistake, parseHostPort } from '../../base/net/url.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
 import { type Disk, diskOf, disks, mountedAt, type ReadOnly, type SilentDisk } from '../../base/system/disks.ts'
@@ -278,6 +279,7 @@ export const memory = check({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10 },
+      isMinimum: true,
       doc: 'Available memory; inside a container, that of the container',
     },
   },
@@ -293,6 +295,7 @@ export const swap = check({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10 },
+      isMinimum: true,
       doc: 'Free swap space of the machine (Linux)',
     },
   },
@@ -360,6 +363,8 @@ export const load = check({
     }),
 })
 
+const ntpPort = 123
+
 export const clock = check({
   depth: 'Standard',
   results: { clock: 'Offset to the configured time server' },
@@ -368,7 +373,12 @@ export const clock = check({
       type: 'group',
       doc: 'Compares the clock with a time server; left out without one',
       fields: {
-        reference: { type: 'text', required: true, doc: 'Time server (NTP), host or host:port' },
+        reference: {
+          type: 'text',
+          required: true,
+          mistake: hostPortMistake,
+          doc: 'Time server (NTP), host or host:port',
+        },
         offset: {
           type: 'threshold',
           unit: 'duration',
@@ -384,8 +394,7 @@ export const clock = check({
   observe: async (_, settings, context) => {
     const { reference = '' } = settings.clock ?? {}
     context.step('clock', reference)
-    const target = parseReference(reference)
-    if (!target) throw new ProbeError('data', `clock.reference is neither a host nor host:port: ${reference}`)
+    const target = parseHostPort(reference, ntpPort) ?? { host: reference, port: ntpPort }
     const [ip] = await context.resolve(target.host)
     if (ip === undefined) throw new ProbeError('dns', `${target.host} has no address`)
     const { offset, roundTrip } = await askTime(ip, target.port, () => context.date().getTime(), context.signal)
@@ -459,6 +468,7 @@ export const trend = check({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 24 * 3_600_000 },
+      isMinimum: true,
       doc: 'How long until a disk is full, if it continues to fill as in previous Advanced runs',
     },
     ...mounts,

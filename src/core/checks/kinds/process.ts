@@ -46,7 +46,7 @@ const countSetting = {
   type: 'group',
   doc: 'Expected number of processes; at least one by default',
   fields: {
-    min: { type: 'integer', default: 1, min: 0, doc: 'Minimum number' },
+    min: { type: 'integer', default: 1, min: 0, notAbove: 'max', doc: 'Minimum number' },
     max: { type: 'integer', min: 0, doc: 'Maximum number' },
   },
 } as const satisfies SettingsSpec[string]

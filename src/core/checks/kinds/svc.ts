@@ -72,7 +72,11 @@ const peerSettings = {
     default: 'Standard',
     doc: 'Deepest mode to request there; a shallower run requests only its own mode',
   },
-  token: { type: 'secret', doc: 'Token or key for that server, needed for details; sent from Standard on' },
+  token: {
+    type: 'secret',
+    form: 'header',
+    doc: 'Token or key for that server, needed for details; sent from Standard on',
+  },
   insecureHttp: { type: 'flag', default: false, doc: 'Send the token over http:// even to another machine' },
   suppressDeployment: {
     type: 'flag',

@@ -76,7 +76,8 @@ export function parameterSetting(parameter: Parameter): Setting {
     case 'choice':
       return { ...base, type, values }
     case 'threshold':
-      return { ...base, type, unit }
+      // The setting that gets the value knows which side of it is a fault.
+      return { ...base, type, unit, isMinimum: 'unknown' }
     default:
       return { ...base, type }
   }

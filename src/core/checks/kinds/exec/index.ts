@@ -221,6 +221,7 @@ const commandSettings = {
     type: 'text',
     observed: true,
     required: true,
+    absolute: true,
     doc: "Absolute path of the program, in a folder that the system's svc.yaml allows",
   },
   args: {

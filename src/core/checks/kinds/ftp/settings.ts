@@ -1,5 +1,5 @@
 import { type TrustValues, trustSettings, unusedTrust } from '../../../base/net/trust.ts'
-import { hostMistake, type SettingsSpec } from '../../../base/settings/index.ts'
+import { hostMistake, lineMistake, type SettingsSpec } from '../../../base/settings/index.ts'
 import { certificateSetting, latencySetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
 
@@ -20,8 +20,12 @@ export const ftpSettings = {
     doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: no encryption',
   },
   ...trustSettings,
-  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it, svc does not sign in' },
-  password: { type: 'secret', doc: 'Password of the account' },
+  username: {
+    type: 'text',
+    mistake: lineMistake,
+    doc: 'Account to sign in with, from Standard on; without it, svc does not sign in',
+  },
+  password: { type: 'secret', form: 'line', doc: 'Password of the account' },
   insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to other machines too' },
   latency: latencySetting({ warn: 1_000, limit: 3_000 }, 'How long each may take: the banner, the sign-in, a listing'),
   certificate: certificateSetting,

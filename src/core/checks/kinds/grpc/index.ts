@@ -46,7 +46,7 @@ const connectSettings = {
     doc: 'Value of :authority; by default servername or host, with the port',
   },
   headers: { type: 'map', doc: 'Metadata of each call; put credentials in token' },
-  token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
+  token: { type: 'secret', form: 'header', doc: 'Bearer token; sent from Standard on' },
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
   insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to other machines too' },
   latency: connectLatency,

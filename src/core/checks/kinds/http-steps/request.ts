@@ -105,7 +105,8 @@ export function urlOf(step: RequestStep, settings: StepsSettings, values: StepVa
   return url
 }
 
-function headerValue(name: string, template: string, values: StepValues): string {
+/** A header with its values. Throws ProbeError `data` for one that cannot be sent. */
+export function headerValue(name: string, template: string, values: StepValues): string {
   return values.fill(template, (value) => {
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new ProbeError(

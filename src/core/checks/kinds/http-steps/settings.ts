@@ -1,6 +1,16 @@
 import { verifySetting } from '../../../base/net/http/route.ts'
 import { trustSettings } from '../../../base/net/trust.ts'
-import { type Expectation, type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
+import {
+  type Expectation,
+  headerMistake,
+  headerNameMistake,
+  lineMistake,
+  type SettingsSpec,
+  sameHeader,
+  statusMistake,
+  type Values,
+} from '../../../base/settings/index.ts'
+import { expectedValues } from '../../assert/document.ts'
 import { textIn } from '../../assert/expectation.ts'
 import { addressesSettings, latencySetting, type SignIn } from '../../engine/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
@@ -28,7 +38,7 @@ const requestFields = {
     pattern: /^\/(?![/\\])/,
     doc: `Path and query below url, beginning with a slash: /users/\${id}`,
   },
-  headers: { type: 'map', observed: true, doc: 'Request headers' },
+  headers: { type: 'map', observed: true, mistake: headerMistake, sameKey: sameHeader, doc: 'Request headers' },
   authorization: { type: 'text', pattern: authorization, doc: authorizationDoc },
   body: {
     type: 'text',
@@ -39,16 +49,16 @@ const requestFields = {
   status: {
     type: 'texts',
     mistake: statusMistake,
+    needsOne: true,
     doc: 'Accepted status codes: 200, 2xx, 200-299. By default 2xx and those of until. Redirects are not followed',
   },
   contains: { type: 'text', negatable: true, doc: `Text that the answer must contain, or one \${value}` },
   json: {
-    type: 'map',
-    negatable: true,
+    ...expectedValues('json'),
     doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}`,
   },
-  xml: { type: 'map', negatable: true, doc: 'Values expected in its XML, in the same form' },
-  expect: { type: 'map', negatable: true, doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
+  xml: { ...expectedValues('xml'), doc: 'Values expected in its XML, in the same form' },
+  expect: { ...expectedValues(), doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
 } as const satisfies SettingsSpec
 
 const ftpFields = {
@@ -56,7 +66,12 @@ const ftpFields = {
   port,
   tls,
   ...trustSettings,
-  username: { type: 'text', required: true, doc: `Account, such as \${probe} or a captured value` },
+  username: {
+    type: 'text',
+    required: true,
+    mistake: lineMistake,
+    doc: `Account, such as \${probe} or a captured value`,
+  },
   password: {
     type: 'text',
     required: true,
@@ -72,13 +87,13 @@ const ftpFields = {
 
 const untilFields = {
   expect: {
-    type: 'map',
-    negatable: true,
+    ...expectedValues(),
     doc: 'Values of the last answer: $.path in JSON or /path in XML to text, /pattern/ or comparison',
   },
   status: {
     type: 'texts',
     mistake: statusMistake,
+    needsOne: true,
     doc: 'Status codes of the last answer; the status of the step, if set, must allow them too. 401 to a signed step always ends the polling',
   },
   every: { type: 'duration', default: 2_000, doc: 'Pause between two requests, at least 100ms' },
@@ -90,7 +105,7 @@ const untilFields = {
 } as const satisfies SettingsSpec
 
 const failsFields = {
-  expect: { type: 'map', required: true, negatable: true, doc: 'Values that identify such an answer; all must match' },
+  expect: { ...expectedValues(), required: true, doc: 'Values that identify such an answer; all must match' },
   says: {
     type: 'text',
     required: true,
@@ -150,7 +165,7 @@ export const stepsSettings = {
     doc: `For \${username}, and with password for \${basic} (the value of HTTP basic sign-in)`,
   },
   password: { type: 'secret', doc: `For \${password}` },
-  token: { type: 'secret', doc: `For \${token}` },
+  token: { type: 'secret', form: 'header', doc: `For \${token}` },
   authorization: {
     type: 'text',
     pattern: authorization,
@@ -161,7 +176,11 @@ export const stepsSettings = {
     default: false,
     doc: 'Send token (as Bearer, or in tokenHeader), or username and password (as Basic), with every step that neither signs in nor sets its own authorization',
   },
-  tokenHeader: { type: 'text', doc: 'With signed: header that takes the bare token instead, e.g. X-Api-Key' },
+  tokenHeader: {
+    type: 'text',
+    mistake: headerNameMistake,
+    doc: 'With signed: header that takes the bare token instead, e.g. X-Api-Key',
+  },
   values: { type: 'map', doc: `Values that are known in advance and not secret: name to text, for \${name}` },
   show: {
     type: 'texts',

@@ -4,7 +4,14 @@ import { httpsAdvice, onlyHttp2, supportsTls } from '../../../base/net/http/diag
 import { quote, sanitize } from '../../../base/net/text.ts'
 import { needsClientCertificate } from '../../../base/net/tls-reasons.ts'
 import { hostOf } from '../../../base/net/url.ts'
-import type { Expectation, SettingsSpec, Threshold, Values } from '../../../base/settings/index.ts'
+import {
+  type Expectation,
+  headerNameMistake,
+  type SettingsSpec,
+  sameHeader,
+  type Threshold,
+  type Values,
+} from '../../../base/settings/index.ts'
 import {
   answerOf,
   type Content,
@@ -14,8 +21,8 @@ import {
   evaluateText,
   jsonIn,
 } from '../../assert/content.ts'
-import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
-import { describeMismatch, isAbsence, isNegation } from '../../assert/expectation.ts'
+import { jsonText, jsonValueMistake, parseJsonPath, readJsonPath } from '../../assert/document.ts'
+import { describeMismatch, expectationMistake, isAbsence, isNegation } from '../../assert/expectation.ts'
 import { measuresIn } from '../../assert/measure.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
@@ -56,9 +63,24 @@ const versionSetting = {
   type: 'group',
   doc: 'Version that must be running; a mismatch is deployment-related',
   fields: {
-    expected: { type: 'text', required: true, negatable: true, doc: 'Text, /pattern/ or comparison' },
-    json: { type: 'text', default: '$.version', doc: 'JSON path of the version in the body' },
-    header: { type: 'text', doc: 'Response header that contains the version, instead of json' },
+    expected: {
+      type: 'text',
+      required: true,
+      negatable: true,
+      mistake: expectationMistake,
+      doc: 'Text, /pattern/ or comparison',
+    },
+    json: {
+      type: 'text',
+      default: '$.version',
+      mistake: jsonValueMistake,
+      doc: 'JSON path of the version in the body',
+    },
+    header: {
+      type: 'text',
+      mistake: headerNameMistake,
+      doc: 'Response header that contains the version, instead of json',
+    },
   },
 } as const satisfies SettingsSpec[string]
 
@@ -329,6 +351,8 @@ export const header = onHttp({
     header: {
       type: 'map',
       negatable: true,
+      mistake: (expectation: string, name: string) => headerNameMistake(name) ?? expectationMistake(expectation),
+      sameKey: sameHeader,
       doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3; {not: present} for none',
     },
     judgeFrom,

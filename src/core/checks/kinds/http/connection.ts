@@ -2,6 +2,7 @@ import { asksPeerAt } from '../../../base/net/http/route.ts'
 import { type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
 import type { ExecutionMode } from '../../../protocol/index.ts'
 import { shownLocation } from '../../assert/content.ts'
+import { expectedValues } from '../../assert/document.ts'
 import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
 import { linkFields } from '../../assert/link-settings.ts'
@@ -33,13 +34,11 @@ export const bodySettings = {
     doc: 'The URL is the /healthcheck of another svc or a compatible server: its body must report Success',
   },
   json: {
-    type: 'map',
-    negatable: true,
+    ...expectedValues('json'),
     doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] matches each element of a list; count(path) is the number of matches',
   },
   xml: {
-    type: 'map',
-    negatable: true,
+    ...expectedValues('xml'),
     doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index, it matches each element of that name; count(path) is the number of matches',
   },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
@@ -54,6 +53,7 @@ type BodySettings = Values<typeof bodySettings>
 export const statusSetting = {
   type: 'texts',
   mistake: statusMistake,
+  needsOne: true,
   doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx from Standard on, where `health` is set also 503. If credentials are set, Basic requests without them and accepts <500',
 } as const satisfies SettingsSpec[string]
 

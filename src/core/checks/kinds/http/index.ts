@@ -1,7 +1,7 @@
 import { sanitize } from '../../../base/net/text.ts'
 import { urlTarget } from '../../../base/net/url.ts'
 import type { Values } from '../../../base/settings/index.ts'
-import { expectationProblem, patternProblem, textIn } from '../../assert/expectation.ts'
+import { patternProblem, textIn } from '../../assert/expectation.ts'
 import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
 import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
@@ -117,18 +117,12 @@ function validate(settings: HttpSettings): string | undefined {
 }
 
 function documentProblem(settings: HttpSettings): string | undefined {
-  const { links = [], linkHosts, matches, header, version } = settings
+  const { links = [], linkHosts, matches } = settings
   const linkMistake = links.map(linkProblem).find((problem) => problem !== undefined)
   if (linkMistake !== undefined) return linkMistake
   if (linkHosts !== undefined && links.length === 0) return 'linkHosts needs links'
   const pattern = matches === undefined ? undefined : patternProblem(textIn(matches))
   if (pattern !== undefined) return `matches: ${pattern}`
-  const running = version === undefined ? undefined : expectationProblem(version.expected)
-  if (running !== undefined) return `version: ${running}`
-  for (const [name, expectation] of Object.entries(header ?? {})) {
-    const problem = expectationProblem(expectation)
-    if (problem !== undefined) return `header ${sanitize(name, 64)}: ${problem}`
-  }
   const host = linkHosts?.map(hostProblem).find((problem) => problem !== undefined)
   return host ?? assertionProblem(settings, 'this monitor', ['parse'])
 }

@@ -7,7 +7,13 @@ import { type Arrival, open, type Route, travel, verifySetting } from '../../../
 import { createRedactor } from '../../../base/net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
-import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
+import {
+  headerMistake,
+  headerNameMistake,
+  type SettingsSpec,
+  sameHeader,
+  type Values,
+} from '../../../base/settings/index.ts'
 import { ownAddresses } from '../../../base/system/serve-marker.ts'
 import type { ExecutionMode } from '../../../protocol/index.ts'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
@@ -37,12 +43,22 @@ export const requestSettings = {
     default: 'GET',
     doc: 'POST is sent from Standard on, because it may write; Basic then only connects',
   },
-  headers: { type: 'map', observed: true, doc: 'Request headers; put credentials in password or token' },
+  headers: {
+    type: 'map',
+    observed: true,
+    mistake: headerMistake,
+    sameKey: sameHeader,
+    doc: 'Request headers; put credentials in password or token',
+  },
   body: { type: 'text', observed: true, doc: 'Request body of a POST; set its Content-Type in headers' },
   username: { type: 'text', doc: 'User of HTTP basic sign-in, with password; sent from Standard on' },
   password: { type: 'secret', doc: 'Password of HTTP basic sign-in' },
-  token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
-  tokenHeader: { type: 'text', doc: 'Header that takes the bare token instead of Authorization, e.g. X-Api-Key' },
+  token: { type: 'secret', form: 'header', doc: 'Bearer token; sent from Standard on' },
+  tokenHeader: {
+    type: 'text',
+    mistake: headerNameMistake,
+    doc: 'Header that takes the bare token instead of Authorization, e.g. X-Api-Key',
+  },
   insecureHttp: { type: 'flag', default: false, doc: 'Send password or token over http:// to other machines too' },
   redirects: {
     type: 'integer',

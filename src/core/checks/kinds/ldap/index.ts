@@ -19,7 +19,7 @@ import {
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { databaseSpace, readOnly } from './databases.ts'
 import { agreements, isSameName, provider } from './provider.ts'
-import { loadLdapts } from './session.ts'
+import { checkFilter, loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: LdapConnectSettings & Values<typeof passwordRefusal.settings>): string | undefined {
@@ -101,6 +101,9 @@ export default networkKind({
       ? { account: username ?? '', secrets: [password], result: 'bind' }
       : undefined,
   validate,
+  parse: async ({ entry }: { readonly entry?: { readonly filter: string } | undefined }) => {
+    if (entry) await checkFilter(entry.filter)
+  },
   prepare: prepareLdap,
   connect: {
     results: { connect: 'The port accepts a connection, with TLS as configured, in time' },

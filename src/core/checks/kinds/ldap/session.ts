@@ -57,6 +57,24 @@ type LdapWay = {
 
 export const loadLdapts = () => import('ldapts')
 
+/** The filter of one comparison, as nearly all are. Whether it is valid is known without the driver. */
+const comparison = /^\([A-Za-z][\w;.-]*[~<>]?=[^()\\\0]*\)$/
+
+/** Rejects with ProbeError `data` for a text that is no filter. Loads the driver only for filters with parts. */
+export async function checkFilter(filter: string): Promise<void> {
+  if (!comparison.test(filter)) await parseFilter(filter)
+}
+
+/** A filter as the driver reads it. Rejects with ProbeError `data` for a text that is none. */
+async function parseFilter(filter: string) {
+  const { FilterParser } = await loadLdapts()
+  try {
+    return FilterParser.parseString(filter)
+  } catch {
+    throw new ProbeError('data', `the filter ${quote(filter, 120)} is not valid: write it in the form (uid=alice)`)
+  }
+}
+
 /**
  * Speaks LDAP over a socket that the caller destroys, which also ends running requests on the server. Every call throws
  * ProbeError, or the socket's error.
@@ -134,13 +152,7 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       return (await search(base, { ...options, attributes: [...attributes] }, user)).map(readable)
     },
     count: async (base, filter, most, user) => {
-      let parsed: ReturnType<typeof FilterParser.parseString>
-      try {
-        parsed = FilterParser.parseString(filter)
-      } catch {
-        throw new ProbeError('data', `the filter ${quote(filter, 120)} is not valid: write it in the form (uid=alice)`)
-      }
-      const options = { scope: 'sub', filter: parsed, attributes: ['1.1'], sizeLimit: most } as const
+      const options = { scope: 'sub', filter: await parseFilter(filter), attributes: ['1.1'], sizeLimit: most } as const
       return (await search(base, { ...options, attributes: [...options.attributes] }, user)).length
     },
     close: async () => {

@@ -1,8 +1,9 @@
 import { databaseSlot, userIn } from '../../../base/net/url.ts'
+import { tlsProblem } from '../../database/index.ts'
 import { atMost, networkKind } from '../../engine/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { mongoChecks, writeConcern } from './checks.ts'
-import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
+import { connectMongo, connectSettings, mongoPort, mongoTarget, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
 
 /** `hello` to `admin`, as OP_MSG. */
@@ -43,11 +44,11 @@ export default networkKind({
   target: (settings) => databaseSlot(settings, mongoPort),
   signsIn: ({ url, password }) =>
     userIn(url) === '' ? undefined : { account: userIn(url), secrets: [password], result: 'connect' },
-  validate: ({ url }) => {
-    if (/^mongodb\+srv:/i.test(url)) {
+  validate: (settings) => {
+    if (/^mongodb\+srv:/i.test(settings.url)) {
       return 'mongodb+srv stands for a whole cluster, but this kind checks one node: add a monitor for each node, with url: mongodb://host:port and tls: {mode: verify} (dig SRV _mongodb._tcp.HOST lists them)'
     }
-    return undefined
+    return tlsProblem(mongoTarget(settings))
   },
   prepare: prepareMongo,
   connect: {

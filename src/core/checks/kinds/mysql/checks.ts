@@ -39,6 +39,7 @@ export const threads = onDatabase({
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute },
+      isMinimum: true,
       doc: 'Minimum time since the start of the server',
     },
   },

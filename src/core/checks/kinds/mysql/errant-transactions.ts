@@ -70,6 +70,17 @@ export const errantTransactions = onDatabase({
   },
 })
 
+/** Why svc cannot sign in to the source, or undefined. Throws like `databaseTarget`. */
+export function sourceProblem({ source: url, ...settings }: SignInSettings & { readonly source?: string | undefined }) {
+  if (url === undefined) return undefined
+  databaseTarget({ ...settings, url }, mysqlPort, 'source')
+  return settings.password?.origin.startsWith('{keychain')
+    ? 'the setting source needs a password from a file or a variable: one from the keychain is bound to one server'
+    : undefined
+}
+
+const mysqlPort = 3_306
+
 /** Signs in to the source with the account of its url. Errors have the address of the source. */
 async function atSource<T>(
   url: string,
@@ -78,13 +89,7 @@ async function atSource<T>(
   read: (source: DatabaseConnection) => Promise<T>,
 ): Promise<T> {
   const { password, tls } = settings
-  if (password?.origin.startsWith('{keychain')) {
-    throw new ProbeError(
-      'internal',
-      'source needs a password from a file or a variable: one from the keychain is bound to one server',
-    )
-  }
-  const target = databaseTarget({ url, password, tls }, 3_306)
+  const target = databaseTarget({ url, password, tls }, mysqlPort, 'source')
   const [ip = target.host] = await context.resolve(target.host)
   const address = hostPort(ip, target.port)
   const ms = Math.min(maxSourceMs, context.msLeft() / 2)

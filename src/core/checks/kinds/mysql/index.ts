@@ -3,13 +3,13 @@ import { databaseKind, figure, queriesCost } from '../../database/index.ts'
 import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
-import { errantTransactions } from './errant-transactions.ts'
+import { errantTransactions, sourceProblem } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
 import { passwordExpiry } from './passwords.ts'
 import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
 import { tables } from './tables.ts'
-import { write } from './write.ts'
+import { write, writeProblem } from './write.ts'
 
 /** Why no monitor without an account is proposed at an address of the network: the host cache knows no loopback. */
 const knocksBlock =
@@ -91,6 +91,7 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
+  validate: (settings) => sourceProblem(settings) ?? writeProblem(settings),
   checks: [
     threads,
     passwordExpiry,

@@ -24,6 +24,12 @@ const maxTries = 3
 /** The comment of a table that svc has created: no other table is ever written to or emptied. */
 const mark = 'write probe of svc'
 
+/** The table is in the database of the URL. */
+export const writeProblem = ({ url, allowWrites }: { readonly url: string; readonly allowWrites: boolean }) =>
+  allowWrites && /^\/?$/.test(new URL(url).pathname)
+    ? 'the setting url has no database, and allowWrites needs one for its table: write mysql://user@host:port/database'
+    : undefined
+
 export const write = onDatabase({
   depth: 'Advanced',
   results: {
@@ -49,10 +55,6 @@ export const write = onDatabase({
       await ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'innodb_read_only')"),
     )
     if (Object.keys(variables).some((name) => text(variables, name) === 'ON')) return
-    const [row] = await ask('SELECT DATABASE() AS name')
-    if (text(row, 'name') === '') {
-      throw new ProbeError('internal', 'allowWrites needs the database of its table in the url')
-    }
     const table = `\`${probeTable}\``
     await ask(
       `CREATE TABLE IF NOT EXISTS ${table} (id char(36) NOT NULL PRIMARY KEY, payload longblob) ENGINE = InnoDB COMMENT = '${mark}'`,

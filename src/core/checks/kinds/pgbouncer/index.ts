@@ -65,7 +65,7 @@ export default networkKind({
   settings: own,
   target: (settings) => databaseSlot(settings, port),
   signsIn: ({ url, password }) => ({ account: userIn(url), secrets: [password], result: 'connect' }),
-  validate: tlsProblem,
+  validate: (settings) => tlsProblem(databaseTarget(settings, port)),
   prepare,
   connect: {
     results: { connect: 'The account can sign in to the console, in time' },

@@ -65,6 +65,7 @@ export const server = onDatabase({
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute },
+      isMinimum: true,
       doc: 'Minimum uptime of the server',
     },
   },

@@ -27,7 +27,11 @@ export const connectionSettings = {
   },
   username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it, svc does not sign in' },
   password: { type: 'secret', doc: 'Password of the account' },
-  privateKey: { type: 'secret', doc: 'Private key of the account (OpenSSH or PEM), tried before the password' },
+  privateKey: {
+    type: 'secret',
+    form: 'private key',
+    doc: 'Private key of the account (OpenSSH or PEM), tried before the password',
+  },
   passphrase: { type: 'secret', doc: 'Passphrase of the private key' },
 } as const satisfies SettingsSpec
 type ConnectionSettings = Values<typeof connectionSettings>

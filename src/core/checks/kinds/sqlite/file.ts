@@ -1,4 +1,4 @@
-import { dirname, isAbsolute } from 'node:path'
+import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileProblem } from '../../../base/file-errors.ts'
@@ -117,7 +117,6 @@ const dataError = (message: string, ...details: string[]): ProbeError => new Pro
  * in this process.
  */
 async function refuseFile({ path, ownStore }: SqliteChoice, files: ConfiguredFiles): Promise<void> {
-  if (!isAbsolute(path)) throw new ProbeError('internal', 'path must be the absolute path of a file')
   const file = await files('status', { path, link: ownStore }).catch((error: NodeJS.ErrnoException) => {
     throw dataError(`${path} ${fileProblem(error)}`)
   })

@@ -1,4 +1,4 @@
-import { dirname, isAbsolute } from 'node:path'
+import { dirname } from 'node:path'
 import type { ConfiguredFiles, ListedFile } from '../../../base/files/index.ts'
 import { showBytes, showDuration } from '../../../base/format.ts'
 import { sanitize } from '../../../base/net/text.ts'
@@ -267,13 +267,13 @@ export const backup = limitCheck({
     backup: {
       type: 'text',
       observed: true,
+      absolute: true,
       doc: 'Absolute path of a backup file, or of a folder whose newest file is the backup',
     },
   },
   applies: (_, settings) => settings.backup !== undefined,
   observe: (file, { backup: path = '' }, context) =>
     explained(file, async () => {
-      if (!isAbsolute(path)) throw new ProbeError('internal', 'backup must be an absolute path')
       const { name, bytes, modified } = await newestBackup(path, context.files)
       return { name, bytes, ageMs: context.date().getTime() - modified }
     }),
@@ -330,7 +330,13 @@ export default machineKind({
   title: 'A SQLite database is usable and undamaged',
   cost: { machine: 'It opens a file.' },
   settings: {
-    path: { type: 'text', observed: true, required: true, doc: 'Absolute path of the database file' },
+    path: {
+      type: 'text',
+      observed: true,
+      required: true,
+      absolute: true,
+      doc: 'Absolute path of the database file',
+    },
     ownStore: ownStoreSetting,
   },
   target: ({ path }) => ({ database: path }),

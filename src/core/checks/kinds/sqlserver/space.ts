@@ -147,6 +147,7 @@ export const tempdb = onSqlserver({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10 },
+      isMinimum: true,
       doc: 'Minimum free space in tempdb, in percent of the maximum size of its files',
     },
   },
