@@ -12,7 +12,13 @@ import {
   writeDuration,
 } from '../base/settings/index.ts'
 import { didYouMean, unknownName } from '../base/suggest.ts'
-import { type AnyKind, type DeclaredResult, deadlines, type PlannedMonitor } from '../checks/engine/index.ts'
+import {
+  type AnyKind,
+  type DeclaredResult,
+  deadlines,
+  type PlannedMonitor,
+  settingsProblem,
+} from '../checks/engine/index.ts'
 import { configurableKinds, depthOf, hostKind, isKindName, loadKind, monitorName } from '../checks/plan/index.ts'
 import { ExecutionMode } from '../protocol/index.ts'
 import {
@@ -168,7 +174,7 @@ async function readKnown(
   if (signIn !== undefined && without.includes(signIn)) {
     problems.push({ path: ['without'], message: `names ${quote(signIn, 60)}, which proves the sign-in: remove it` })
   }
-  const validate = problems.length === 0 ? kind.validate?.(settings as never) : undefined
+  const validate = problems.length === 0 ? settingsProblem(kind, settings) : undefined
   if (validate !== undefined) problems.push({ path: [], message: validate })
   const tags = unitedTags(inherited.tags, common.tags)
   const monitor: PlannedMonitor = {

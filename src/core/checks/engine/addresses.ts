@@ -7,10 +7,10 @@ import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { Setting } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { classify, shortageOf } from './classify.ts'
+import { classify, withoutVerdict } from './classify.ts'
 import { type CheckContext, includes } from './kind.ts'
 import { deadlineSignal } from './limits.ts'
-import { isSignInRefusal, notChecked, type Result } from './result.ts'
+import { isSignInRefusal, type Result } from './result.ts'
 
 /**
  * Runs several generators concurrently and yields their values as they arrive. When it ends early, it ends each
@@ -116,9 +116,14 @@ export async function* eachAddress<O>(
   probe: (target: AddressTurn) => AsyncIterable<O>,
 ): AsyncGenerator<O | Unreached> {
   context.step(ask.check, hostPort(ask.host, ask.port))
-  const all = reachable(await context.resolve(ask.host))
-  const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, maxAddresses)
-  if (ask.which === 'any') return yield* untilOne(context, ask, ips, probe)
+  const groups = await addressGroups(context, ask.host)
+  for (const { cause } of groups)
+    if (cause !== undefined)
+      yield { see: 'unreached', check: ask.check, address: ask.host, cause, afterMs: 0, status: 'failed' }
+  const most = ask.which === 'first' ? 1 : maxAddresses / groups.length
+  const chosen = groups.map(({ ips }) => ips.slice(0, most))
+  const [all, ips] = [groups.flatMap((group) => group.ips), chosen.flat()]
+  if (ask.which === 'any') return yield* oneOfEach(context, ask, chosen, probe)
   if (ask.ends && ips.length > 1) yield* inTurn(context, ask, ips, probe)
   else {
     const track = tracker(context)
@@ -128,6 +133,36 @@ export async function* eachAddress<O>(
     const message = `${ask.host} has ${count(all.length, 'address', 'addresses')}; the first ${maxAddresses} were probed`
     const cause = new ProbeError('data', message)
     yield { see: 'unreached', check: 'addresses', address: ask.host, cause, afterMs: 0, status: 'warning' }
+  }
+}
+
+/**
+ * The addresses of a host, one of which has to serve. With `family: both`, those of each family, or why there are none;
+ * without that, throws as `resolve` does.
+ */
+export async function addressGroups(
+  context: CheckContext,
+  host: string,
+): Promise<readonly { readonly ips: readonly string[]; readonly cause?: unknown }[]> {
+  if (!context.bothFamilies) return [{ ips: reachable(await context.resolve(host)) }]
+  const families = ['ipv4', 'ipv6'] as const
+  const resolved = await Promise.allSettled(families.map((family) => context.resolve(host, family)))
+  context.signal.throwIfAborted()
+  return resolved.map((one) => (one.status === 'fulfilled' ? { ips: one.value } : { ips: [], cause: one.reason }))
+}
+
+/** `untilOne` for each group. After a refused sign-in, the other groups are only knocked at. */
+async function* oneOfEach<O>(
+  context: CheckContext,
+  ask: Ask<O>,
+  groups: readonly (readonly string[])[],
+  probe: (target: AddressTurn) => AsyncIterable<O>,
+): AsyncGenerator<O | Unreached> {
+  let isOver = false
+  for (const [index, ips] of groups.entries()) {
+    const later = groups.slice(index + 1).flat().length
+    if (!isOver) isOver = yield* untilOne(context, ask, ips, later, probe)
+    else if (!ask.knock) yield* knockAt(context, ask, ips, 'failed')
   }
 }
 
@@ -246,22 +281,24 @@ async function* knockAt<O>(
 }
 
 /**
- * Each address gets an even share of the remaining time, until one has yielded something. Then the others are knocked
- * at, so that a dead one is seen whatever the order of the addresses.
+ * Each address gets an even share of the remaining time, of which `later` others need theirs, until one has yielded
+ * something. Then the others are knocked at, so that a dead one is seen whatever the order of the addresses. Returns
+ * whether a sign-in was refused.
  */
 async function* untilOne<O>(
   context: CheckContext,
   ask: Ask<O>,
   ips: readonly string[],
+  later: number,
   probe: (target: AddressTurn) => AsyncIterable<O>,
-): AsyncGenerator<O | Unreached> {
+): AsyncGenerator<O | Unreached, boolean> {
   const isLocal = isLocalName(ask.host)
   const passed: Unreached[] = []
   for (const [index, ip] of ips.entries()) {
     const address = hostPort(ip, ask.port)
     const clock = stepClock(context, ask.check, (check) => context.step(check, address))
     const isLast = index === ips.length - 1
-    const turn = shareOf(context, address, ips.length - index)
+    const turn = shareOf(context, address, ips.length - index + later)
     let succeeded = false
     let isOver = false
     const commit = (): void => {
@@ -295,8 +332,9 @@ async function* untilOne<O>(
     }
     if (!succeeded) continue
     if (!isLocal && !(isOver && ask.knock)) yield* knockAt(context, ask, ips.slice(index + 1), 'warning')
-    return
+    return isOver
   }
+  return false
 }
 
 /** Tracks the current step at one address and how long it has taken. */
@@ -354,8 +392,8 @@ export function reachable(
 /** Classifies the error of an address that failed, for an operator. */
 export function evaluateUnreached(observation: Unreached): Result {
   const { check, address, cause, afterMs, status } = observation
-  const shortage = shortageOf(cause)
-  if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address, isLast: true })
+  const unchecked = withoutVerdict(check, cause, { address, isLast: true })
+  if (unchecked) return unchecked
   const { fault, refusal, ...text } = classify(cause, address, afterMs)
   const base = { check, ...text, address, isUnreached: true } as const
   return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal, isLast: true }

@@ -20,6 +20,7 @@ import {
   runChecks,
 } from './check.ts'
 import { type CheckContext, contextWith, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
+import { reachSettings } from './reach.ts'
 import { asLast, isSignInRefusal, type Result } from './result.ts'
 import { oneOfSamples, samplesProblem, samplesResult, samplesSetting, takeSamples } from './samples.ts'
 
@@ -95,7 +96,7 @@ export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> 
 }
 
 /** The settings of every kind that connects to a host. */
-export type ReachSettings = {
+export type ReachSettings = typeof reachSettings & {
   readonly addresses: (typeof addressesSettings)[EachAddressFrom]
   readonly samples: typeof samplesSetting
 }
@@ -162,7 +163,11 @@ export function networkKind<
     evaluate: () => [],
   }
   const ofSamples = { settings: { samples: samplesSetting }, when: ['samples'], provesNoReading: true } as const
-  const reach = { addresses: addressesSettings[eachAddressFrom], samples: samplesSetting }
+  const reach = {
+    addresses: addressesSettings[eachAddressFrom],
+    ...reachSettings,
+    samples: samplesSetting,
+  }
   const runner = [addressesResult(eachAddressFrom, target as never), ofRunner('Advanced', samplesResult, ofSamples)]
   type SettingsOf = Values<Own>
   type All = JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, SocketAddress } from 'node:net'
 import { count, showDuration } from '../../base/format.ts'
+import { familyName, familyOf } from '../../base/net/addresses.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../../base/net/dns-message.ts'
@@ -13,7 +14,7 @@ import {
   refusalCode,
 } from '../../base/net/dns-query.ts'
 import { quote, sanitize } from '../../base/net/text.ts'
-import { ProbeError } from '../../base/probe-error.ts'
+import { NotReachedError, ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
@@ -26,6 +27,7 @@ import {
   machineKind,
   notChecked,
   ok,
+  oneFamilySettings,
   type Result,
   warn,
 } from '../engine/index.ts'
@@ -500,10 +502,11 @@ const settings = {
     observed: true,
     doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine',
   },
+  ...oneFamilySettings,
 } as const satisfies SettingsSpec
 
 /** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */
-function openResolver({ server }: Values<typeof settings>): NameServers {
+function openResolver({ server, family, source }: Values<typeof settings>): NameServers {
   const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
   if (server !== undefined) {
     try {
@@ -512,6 +515,14 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
       throw new ProbeError('data', `server ${quote(server, 64)} is not of the form ip, ip:port or [ip6]:port`)
     }
   }
+  const wanted = source === undefined ? family : familyOf(source)
+  if (wanted !== undefined) {
+    const servers = resolver.getServers().filter((one) => familyOf(placeOf(one).host) === wanted)
+    if (servers.length === 0)
+      throw new NotReachedError('configuration', `there is no name server with an ${familyName[wanted]} address to ask`)
+    resolver.setServers(servers)
+  }
+  if (source !== undefined) resolver.setLocalAddress(source)
   return { resolver, servers: resolver.getServers().join(', ') }
 }
 

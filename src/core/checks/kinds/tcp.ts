@@ -3,7 +3,7 @@ import { hostMistake, type Threshold } from '../../base/settings/index.ts'
 import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
-import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
+import { type AddressTurn, atMost, latencySetting, networkKind, proxySettings, type Result } from '../engine/index.ts'
 import { answerEntry, begins, bytes, type Exchange, namedBy, type Recognition, trustOf } from '../recognition/index.ts'
 
 const latency = latencySetting(
@@ -89,6 +89,7 @@ export default networkKind({
     host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
+    ...proxySettings,
   },
   target: ({ host, port }) => ({ host, port }),
   validate: answerProblem,

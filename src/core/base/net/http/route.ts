@@ -1,8 +1,7 @@
 import type { LookupFunction, Socket } from 'node:net'
-import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Setting } from '../../settings/index.ts'
-import { leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
+import { familyOf, isLocal, leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
 import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
 import { quote, type Redact, safeUrl } from '../text.ts'
@@ -44,7 +43,7 @@ export type RouteLink = { readonly socket: Socket; readonly chain: Chain | undef
 /** Connects, with TLS for https. With `verify`, a server that cannot be verified gets no request. */
 export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<RouteLink> {
   if (url.protocol === 'http:') {
-    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
+    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLocal(target.ip)) {
       const advice = 'use https, or insecureHttp'
       throw new ProbeError('data', `credentials are not sent to ${target.address} over plain http: ${advice}`)
     }
@@ -189,7 +188,9 @@ export async function targetOf(
 ): Promise<PeerAddress> {
   const port = portOf(next)
   const same = hostOf(next) === hostOf(url)
-  const ip = same ? at.ip : (await context.resolve(hostOf(next)))[0]
+  const others = same ? [] : await context.resolve(hostOf(next))
+  // A check of one family stays in it.
+  const ip = same ? at.ip : (others.find((one) => familyOf(one) === familyOf(at.ip)) ?? others[0])
   if (ip === undefined) throw new ProbeError('dns', `${hostOf(next)} has no address`)
   if (leadsNearer(first.ip, ip)) {
     const where = reachOf(ip) === 'machine' ? 'this machine' : 'on the link of this machine'

@@ -1,7 +1,7 @@
 import { verifySetting } from '../../../base/net/http/route.ts'
 import { trustSettings } from '../../../base/net/trust.ts'
 import { type SettingsSpec, statusMistake, type Values } from '../../../base/settings/index.ts'
-import { addressesSettings, latencySetting, type SignIn } from '../../engine/index.ts'
+import { addressesSettings, latencySetting, proxySettings, reachSettings, type SignIn } from '../../engine/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -169,6 +169,8 @@ export const stepsSettings = {
   ...trustSettings,
   // A sequence may write and takes its time: nobody is to send it to each address without being asked.
   addresses: addressesSettings.never,
+  ...reachSettings,
+  ...proxySettings,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes that are read of an answer' },
 } as const satisfies SettingsSpec
 
