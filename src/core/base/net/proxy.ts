@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { NotReachedError, ProbeError } from '../probe-error.ts'
@@ -94,7 +93,8 @@ const askHttp: Ask = async (socket, host, port, account) => {
   request.end()
   const { statusCode: status = 0, statusMessage = '', headers } = await promise
   if (status >= 200 && status < 300) return undefined
-  if (status === 407) return { by: 'proxy', why: signInRefusal(account) }
+  // tinyproxy answers 401 to a wrong password.
+  if (status === 407 || status === 401) return { by: 'proxy', why: signInRefusal(account) }
   const answered = `answered ${sanitize(`${status} ${statusMessage}`, 80)} to CONNECT`
   const hints = `${status} ${statusMessage} ${String(headers['x-squid-error'])} ${String(headers['proxy-status'])}`
   return { by: triedInVain.test(hints) ? 'peer' : 'proxy', why: answered }
@@ -139,11 +139,19 @@ const askSocks: Ask = async (socket, host, port, account) => {
 
 /** The next bytes of a socket; what follows them stays in it. */
 async function take(socket: Socket, count: number): Promise<Buffer> {
-  for (;;) {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const ended = (): void => reject(Object.assign(new Error('the connection ended'), { code: 'ECONNRESET' }))
+  const read = (): void => {
     const bytes = socket.read(count) as Buffer | null
-    if (bytes?.length === count) return bytes
-    if (socket.readableEnded || socket.destroyed || bytes !== null)
-      throw Object.assign(new Error('the connection ended'), { code: 'ECONNRESET' })
-    await once(socket, 'readable')
+    if (bytes?.length === count) resolve(bytes)
+    else if (bytes !== null) ended()
+  }
+  // A listener for each attempt would be called again and again while there are too few bytes.
+  socket.on('readable', read).on('error', reject).on('end', ended).on('close', ended)
+  try {
+    read()
+    return await promise
+  } finally {
+    socket.off('readable', read).off('error', reject).off('end', ended).off('close', ended)
   }
 }

@@ -9,8 +9,10 @@ import type { Secret, SettingsSpec, Target } from '../../base/settings/index.ts'
 import type { AnyKind, CheckContext } from './kind.ts'
 import type { EngineContext } from './monitor.ts'
 
-const source = {
+/** In most kinds also `source`, which is another server in kind mysql. */
+const sourceAddress = {
   type: 'text',
+  otherWord: 'source',
   mistake: (text: string) =>
     isIP(text) === 0 ? 'is not an address: write one of this machine, like 10.0.0.7' : undefined,
   doc: 'Address of this machine from which svc connects; only addresses of its family are checked',
@@ -23,13 +25,13 @@ export const reachSettings = {
     values: ['ipv4', 'ipv6', 'both'],
     doc: 'The addresses of the host that are checked: `ipv4`, `ipv6`, or `both`, of which each has to have an address that serves. Applies before `addresses`',
   },
-  source,
+  sourceAddress,
 } as const satisfies SettingsSpec
 
 /** The same for a kind that takes a host and has one connection. */
 export const oneFamilySettings = {
   family: { type: 'choice', values: ['ipv4', 'ipv6'], doc: 'The addresses of the host that are used' },
-  source,
+  sourceAddress,
 } as const satisfies SettingsSpec
 
 /** The settings of every kind that may connect by a proxy. */
@@ -63,7 +65,7 @@ function proxyMistake(text: string): string | undefined {
 
 type Reach = {
   readonly family?: AddressFamily | 'both'
-  readonly source?: string
+  readonly sourceAddress?: string
   readonly addresses?: string
   readonly proxy?: string
   readonly proxyUsername?: string
@@ -78,10 +80,10 @@ const plain = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 /** Why the settings with which a monitor reaches its server cannot be combined, or undefined. */
 function reachProblem(kind: AnyKind, settings: object): string | undefined {
   const reach = settings as Reach
-  const { family, source: from, proxyUsername, proxyPassword } = reach
+  const { family, sourceAddress: from, proxyUsername, proxyPassword } = reach
   const given = (names: readonly (keyof Reach)[]) => names.find((name) => reach[name] !== undefined)
   const instead = isProxied(reach) ? 'proxy' : reach.socket === undefined ? undefined : 'socket'
-  const beside = given(['family', 'source', 'addresses', ...(instead === 'proxy' ? (['socket'] as const) : [])])
+  const beside = given(['family', 'sourceAddress', 'addresses', ...(instead === 'proxy' ? (['socket'] as const) : [])])
   if (instead !== undefined && beside !== undefined) return `has both ${beside} and ${instead}: remove one of them`
   if (given(['proxyUsername', 'proxyPassword']) !== undefined) {
     if (instead !== 'proxy') return 'has a sign-in for a proxy, and no proxy: add proxy'
@@ -92,11 +94,11 @@ function reachProblem(kind: AnyKind, settings: object): string | undefined {
   if (instead === 'proxy' && isClear(settings) && kind.signsIn?.(settings as never, 'Advanced') !== undefined)
     return 'would sign in through the proxy without TLS: use TLS, or remove the proxy'
   if (from !== undefined && family !== undefined && familyOf(from) !== family)
-    return `has an ${familyName[familyOf(from)]} source and family: ${family}: give both the same family`
+    return `has an ${familyName[familyOf(from)]} sourceAddress and family: ${family}: give both the same family`
   const wanted = from === undefined ? family : familyOf(from)
   const host = plain(kind.target?.(settings as never).host ?? '')
   if (wanted === undefined || isIP(host) === 0 || familyOf(host) === wanted) return undefined
-  const setting = from === undefined ? `family: ${family}` : `an ${familyName[familyOf(from)]} source`
+  const setting = from === undefined ? `family: ${family}` : `an ${familyName[familyOf(from)]} sourceAddress`
   return `has ${setting}, and ${host} is an ${familyName[familyOf(host)]} address: give a name, or an address of that family`
 }
 
@@ -123,12 +125,12 @@ export async function wayTo(
   { resolve, signal, files }: { resolve: EngineContext['resolve']; signal: AbortSignal; files: ConfiguredFiles },
 ): Promise<Way> {
   const reach = settings as Reach
-  const { family, source: from, socket } = reach
+  const { family, sourceAddress: from, socket } = reach
   if (isProxied(reach)) return await wayByProxy(reach, { resolve, signal, files })
   if (from !== undefined) {
     const error = await routeError(from)
     if (error !== undefined)
-      throw new NotReachedError('configuration', `source ${from} is not an address of this machine (${error})`)
+      throw new NotReachedError('configuration', `sourceAddress ${from} is not an address of this machine (${error})`)
   }
   const own = from === undefined ? (family === 'both' ? undefined : family) : familyOf(from)
   return {

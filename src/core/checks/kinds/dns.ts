@@ -506,7 +506,7 @@ const settings = {
 } as const satisfies SettingsSpec
 
 /** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */
-function openResolver({ server, family, source }: Values<typeof settings>): NameServers {
+function openResolver({ server, family, sourceAddress: source }: Values<typeof settings>): NameServers {
   const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
   if (server !== undefined) {
     try {

@@ -142,7 +142,7 @@ const privilege = "sysctl -w net.ipv4.ping_group_range='0 2147483647', or setcap
 
 /** Runs the program for each address, one after the other. */
 async function* pings(_: object, settings: PingSettings, context: CheckContext): AsyncGenerator<Outcome> {
-  const { host, count: packets, wait: waitMs, source } = settings
+  const { host, count: packets, wait: waitMs, sourceAddress: source } = settings
   const groups = await addressGroups(context, host.replace(/^\[(.*)\]$/, '$1'))
   const which = settings.addresses ?? (includes(context.mode, 'Standard') ? 'all' : 'first')
   const most = which === 'first' ? 1 : maxAddresses / groups.length
