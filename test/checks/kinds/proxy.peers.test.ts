@@ -7,7 +7,13 @@ import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts
 import type { SilentRow } from '../../support/engine/kind-rows.ts'
 import { runKind, secret } from '../../support/engine/run-kind.ts'
 import { tcpKinds } from '../../support/engine/tcp-kinds.ts'
-import { type Proxies, proxiesMissing, proxyAccount, proxyAddress, startProxies } from '../../support/servers/proxies.ts'
+import {
+  type Proxies,
+  proxiesMissing,
+  proxyAccount,
+  proxyAddress,
+  startProxies,
+} from '../../support/servers/proxies.ts'
 import { freePort } from '../../support/servers/server.ts'
 import { peerSuite } from '../../support/suite/peer.ts'
 
@@ -55,11 +61,14 @@ peerSuite(proxiesMissing, 'kinds behind tinyproxy and microsocks', () => {
   }
 
   describe.each(kinds.map((kind) => [kind.name, kind] as const))('H84 %s', (_, kind) => {
-    test.each(['http', 'signIn', 'socks'] as const)('connects by the proxy %s, which resolves the name', async (name) => {
-      await runBehind(kind, { proxy: proxies[name], ...(name === 'http' ? {} : account) })
-      expect(clients.length).toBeGreaterThan(0)
-      expect(new Set(clients)).toEqual(new Set([proxyAddress]))
-    })
+    test.each(['http', 'signIn', 'socks'] as const)(
+      'connects by the proxy %s, which resolves the name',
+      async (name) => {
+        await runBehind(kind, { proxy: proxies[name], ...(name === 'http' ? {} : account) })
+        expect(clients.length).toBeGreaterThan(0)
+        expect(new Set(clients)).toEqual(new Set([proxyAddress]))
+      },
+    )
 
     test.each(['http', 'socks'] as const)('fails where the server refuses the proxy %s', async (name) => {
       const results = await runBehind(kind, { proxy: proxies[name], ...(name === 'http' ? {} : account) }, free)
@@ -77,7 +86,9 @@ peerSuite(proxiesMissing, 'kinds behind tinyproxy and microsocks', () => {
     ] as const)('is not checked where the proxy refuses: %s %j', async (name, settings, why) => {
       const results = await runBehind(kind, { proxy: proxies[name], ...settings })
       expect(results.map(({ notChecked }) => notChecked)).toEqual(['route'])
-      expect(results[0]?.message).toMatch(/^not checked: the proxy 127\.0\.0\.1:\d+ .* so that localhost:\d+ was not reached$/)
+      expect(results[0]?.message).toMatch(
+        /^not checked: the proxy 127\.0\.0\.1:\d+ .* so that localhost:\d+ was not reached$/,
+      )
       expect(results[0]?.message).toMatch(why)
       expect(clients).toEqual([])
     })

@@ -47,7 +47,12 @@ test.each([
   ['503 Down', 'Proxy-Status: p; error=dns_error\r\n', 'refused', `${peer} answered 503 Down to CONNECT`],
   ['503 Busy', '', 'route', `not checked: the proxy PROXY answered 503 Busy to CONNECT, ${unreached}`],
   ['403 Forbidden', '', 'route', `not checked: the proxy PROXY answered 403 Forbidden to CONNECT, ${unreached}`],
-  ['407 Who', '', 'route', `not checked: the proxy PROXY demands a sign-in (proxyUsername, proxyPassword), ${unreached}`],
+  [
+    '407 Who',
+    '',
+    'route',
+    `not checked: the proxy PROXY demands a sign-in (proxyUsername, proxyPassword), ${unreached}`,
+  ],
 ])('H84 a simulated proxy that answers %s %s is judged by whether it tried', async (line, headers, as, message) => {
   expect(await withProxy('http', answers(line, headers))).toEqual([{ check: 'connect', as, message }])
 })
@@ -70,7 +75,7 @@ test.each([
 })
 
 test.each([
-  ['http', (socket) => socket.end('220 mail ready\r\n'), 'failed (HPE_INVALID_CONSTANT)'],
+  ['http', (socket) => socket.end('220 mail ready\r\n'), 'does not speak HTTP'],
   ['http', (socket) => socket.destroy(), 'closed the connection without an answer'],
   ['socks5', (socket) => socket.end('HTTP/1.1 400 Bad\r\n\r\n'), 'does not speak SOCKS 5'],
   ['socks5', (socket) => socket.end(Buffer.from([5])), 'closed the connection without an answer'],

@@ -65,9 +65,9 @@ const problemOf = async (name: KindName, settings: object): Promise<string | und
 }
 
 test('H83 every kind that takes a host has the settings family and sourceAddress', async () => {
-  expect(all.filter(({ settings }) => 'family' in settings && 'sourceAddress' in settings).map(({ name }) => name)).toEqual(
-    withHost,
-  )
+  expect(
+    all.filter(({ settings }) => 'family' in settings && 'sourceAddress' in settings).map(({ name }) => name),
+  ).toEqual(withHost)
   expect(overTcp.filter((name) => tcpKinds[name] === undefined)).toEqual([])
 })
 
@@ -160,26 +160,32 @@ test('H84 the kinds that may use a proxy are those of HTTP, of gRPC and of bare 
 })
 
 test.each([
-  [{ sourceAddress: '127.0.0.7', family: 'ipv6' }, 'has an IPv4 sourceAddress and family: ipv6: give both the same family'],
-  [{ sourceAddress: '127.0.0.7', family: 'both' }, 'has an IPv4 sourceAddress and family: both: give both the same family'],
+  [
+    { sourceAddress: '127.0.0.7', family: 'ipv6' },
+    'has an address of ipv4 as sourceAddress, and family: ipv6: give both the same family',
+  ],
+  [
+    { sourceAddress: '127.0.0.7', family: 'both' },
+    'has an address of ipv4 as sourceAddress, and family: both: give both the same family',
+  ],
   [
     { host: '127.0.0.1', family: 'ipv6' },
-    'has family: ipv6, and 127.0.0.1 is an IPv4 address: give a name, or an address of that family',
+    'asks for ipv6, and 127.0.0.1 is an address of ipv4: give a name, or an address of that family',
   ],
   [
     { host: '[::1]', family: 'both' },
-    'has family: both, and ::1 is an IPv6 address: give a name, or an address of that family',
+    'asks for both, and ::1 is an address of ipv6: give a name, or an address of that family',
   ],
   [
     { host: '::1', sourceAddress: '127.0.0.7' },
-    'has an IPv4 sourceAddress, and ::1 is an IPv6 address: give a name, or an address of that family',
+    'asks for ipv4, and ::1 is an address of ipv6: give a name, or an address of that family',
   ],
   [{ host: '::1', family: 'ipv6', sourceAddress: '::1' }, undefined],
   [{ proxy: 'http://p.test:3128', family: 'ipv4' }, 'has both family and proxy: remove one of them'],
   [{ proxy: 'http://p.test:3128', sourceAddress: '127.0.0.1' }, 'has both sourceAddress and proxy: remove one of them'],
   [{ proxy: 'http://p.test:3128', addresses: 'all' }, 'has both addresses and proxy: remove one of them'],
   [{ proxy: 'none', family: 'ipv4' }, undefined],
-  [{ proxyUsername: 'a' }, 'has a sign-in for a proxy, and no proxy: add proxy'],
+  [{ proxyUsername: 'a', proxyPassword: secret('b') }, 'has a sign-in for a proxy, and no proxy: add proxy'],
   [{ proxy: 'socks5://p.test', proxyUsername: 'a' }, 'needs proxyUsername with proxyPassword'],
 ])('H84 %j of tcp: %s', async (settings, problem) => {
   expect(await problemOf('tcp', settings)).toBe(problem)

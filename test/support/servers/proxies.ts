@@ -1,5 +1,5 @@
-import { connect } from 'node:net'
 import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { daemon } from '../suite/daemon.ts'
 import { asServer, findProgram, freePort, remove, serverFolder } from './server.ts'

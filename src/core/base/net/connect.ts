@@ -12,7 +12,7 @@ import {
 import { showDuration } from '../format.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
-import { type AddressFamily, familyName, familyOf } from './addresses.ts'
+import { type AddressFamily, familyName } from './addresses.ts'
 import { sanitize } from './text.ts'
 
 const hostsFile =
@@ -56,9 +56,9 @@ export function parseHosts(content: string, host: string): string[] {
 }
 
 /**
- * Every address of a name, or those of one family, IPv4 first, from the hosts file, else from DNS. It does not use
- * getaddrinfo, which cannot be cancelled and whose four threads queue behind one slow resolver. An address is its own,
- * whatever its family. Throws ProbeError `dns`.
+ * Every address of a name, IPv4 first, from the hosts file, else from DNS, which is then asked for those of `family`
+ * only. It does not use getaddrinfo, which cannot be cancelled and whose four threads queue behind one slow resolver.
+ * Throws ProbeError `dns`.
  */
 export async function resolveHost(
   host: string,
@@ -67,7 +67,7 @@ export async function resolveHost(
 ): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   if (isIP(bare)) return [bare]
-  const fromFile = parseHosts(hosts(), bare).filter((ip) => family === undefined || familyOf(ip) === family)
+  const fromFile = parseHosts(hosts(), bare)
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
   if (isLoopbackHost(bare)) return [family === 'ipv6' ? '::1' : '127.0.0.1']

@@ -94,7 +94,12 @@ function explain(error: unknown, address: string | undefined, afterMs: number): 
   if (typeof e?.path === 'string' && meaning !== undefined)
     return classified('internal', `${e.path} ${meaning}`, [code])
   switch (code) {
+    case 'ENOENT':
+      if (at.startsWith('/')) return classified('refused', `${at} does not exist: no server listens at this socket`)
+      break
     case 'ECONNREFUSED':
+      if (at.startsWith('/'))
+        return classified('refused', `${at} refused the connection: no server listens at this socket`)
       return classified('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)
     case 'ECONNRESET':
     case 'EPIPE':

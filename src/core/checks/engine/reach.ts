@@ -1,11 +1,10 @@
 import { isIP } from 'node:net'
-import type { ConfiguredFiles } from '../../base/files/index.ts'
 import { type AddressFamily, familyName, familyOf } from '../../base/net/addresses.ts'
 import type { Conversations } from '../../base/net/connect.ts'
 import { routeError } from '../../base/net/datagrams.ts'
 import { sanitize } from '../../base/net/text.ts'
 import { NotReachedError, ProbeError } from '../../base/probe-error.ts'
-import type { Secret, SettingsSpec, Target } from '../../base/settings/index.ts'
+import type { SettingsSpec, Target, Values } from '../../base/settings/index.ts'
 import type { AnyKind, CheckContext } from './kind.ts'
 import type { EngineContext } from './monitor.ts'
 
@@ -63,14 +62,8 @@ function proxyMistake(text: string): string | undefined {
   return url.username + url.password === '' ? undefined : 'contains a user: write proxyUsername and proxyPassword'
 }
 
-type Reach = {
-  readonly family?: AddressFamily | 'both'
-  readonly sourceAddress?: string
-  readonly addresses?: string
-  readonly proxy?: string
-  readonly proxyUsername?: string
-  readonly proxyPassword?: Secret
-  readonly socket?: string
+type Reach = Values<typeof reachSettings & typeof proxySettings & typeof socketSettings> & {
+  readonly addresses?: string | undefined
 }
 
 const isProxied = ({ proxy }: Reach): boolean => proxy !== undefined && proxy !== 'none'
@@ -81,25 +74,22 @@ const plain = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 function reachProblem(kind: AnyKind, settings: object): string | undefined {
   const reach = settings as Reach
   const { family, sourceAddress: from, proxyUsername, proxyPassword } = reach
-  const given = (names: readonly (keyof Reach)[]) => names.find((name) => reach[name] !== undefined)
   const instead = isProxied(reach) ? 'proxy' : reach.socket === undefined ? undefined : 'socket'
-  const beside = given(['family', 'sourceAddress', 'addresses', ...(instead === 'proxy' ? (['socket'] as const) : [])])
+  const others = ['family', 'sourceAddress', 'addresses', 'socket'] as const
+  const beside = others.find((name) => reach[name] !== undefined && name !== instead)
   if (instead !== undefined && beside !== undefined) return `has both ${beside} and ${instead}: remove one of them`
-  if (given(['proxyUsername', 'proxyPassword']) !== undefined) {
-    if (instead !== 'proxy') return 'has a sign-in for a proxy, and no proxy: add proxy'
-    if (proxyUsername === undefined || proxyPassword === undefined) return 'needs proxyUsername with proxyPassword'
-    if (proxyPassword.origin.startsWith('{keychain:'))
-      return 'has a proxyPassword of the keychain, which is bound to another host: use {file: /path} or {env: NAME}'
-  }
+  if ((proxyUsername === undefined) !== (proxyPassword === undefined)) return 'needs proxyUsername with proxyPassword'
+  if (proxyPassword !== undefined && instead !== 'proxy') return 'has a sign-in for a proxy, and no proxy: add proxy'
+  if (proxyPassword?.origin.startsWith('{keychain:'))
+    return 'has a proxyPassword of the keychain, which is bound to another host: use {file: /path} or {env: NAME}'
   if (instead === 'proxy' && isClear(settings) && kind.signsIn?.(settings as never, 'Advanced') !== undefined)
     return 'would sign in through the proxy without TLS: use TLS, or remove the proxy'
-  if (from !== undefined && family !== undefined && familyOf(from) !== family)
-    return `has an ${familyName[familyOf(from)]} sourceAddress and family: ${family}: give both the same family`
   const wanted = from === undefined ? family : familyOf(from)
+  if (family !== undefined && family !== wanted)
+    return `has an address of ${wanted} as sourceAddress, and family: ${family}: give both the same family`
   const host = plain(kind.target?.(settings as never).host ?? '')
   if (wanted === undefined || isIP(host) === 0 || familyOf(host) === wanted) return undefined
-  const setting = from === undefined ? `family: ${family}` : `an ${familyName[familyOf(from)]} sourceAddress`
-  return `has ${setting}, and ${host} is an ${familyName[familyOf(host)]} address: give a name, or an address of that family`
+  return `asks for ${wanted}, and ${host} is an address of ${familyOf(host)}: give a name, or an address of that family`
 }
 
 /** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
@@ -122,48 +112,40 @@ type Way = Pick<CheckContext, 'resolve' | 'bothFamilies'> & { readonly way: Conv
 export async function wayTo(
   settings: object,
   { host }: Target,
-  { resolve, signal, files }: { resolve: EngineContext['resolve']; signal: AbortSignal; files: ConfiguredFiles },
+  { resolve, signal, files }: Pick<EngineContext, 'resolve'> & Pick<CheckContext, 'signal' | 'files'>,
 ): Promise<Way> {
-  const reach = settings as Reach
-  const { family, sourceAddress: from, socket } = reach
-  if (isProxied(reach)) return await wayByProxy(reach, { resolve, signal, files })
-  if (from !== undefined) {
-    const error = await routeError(from)
-    if (error !== undefined)
-      throw new NotReachedError('configuration', `sourceAddress ${from} is not an address of this machine (${error})`)
+  const { family, sourceAddress: source, socket, proxy = 'none', proxyUsername, proxyPassword } = settings as Reach
+  if (proxy !== 'none') {
+    const { connectByProxy } = await import('../../base/net/proxy.ts')
+    const account = proxyPassword && { username: proxyUsername ?? '', password: await proxyPassword.reveal(files) }
+    const byProxy = connectByProxy({ url: new URL(proxy), account, resolve: (name) => resolve(name, signal) })
+    return { way: { byProxy }, resolve: (name) => Promise.resolve([plain(name)]) }
   }
-  const own = from === undefined ? (family === 'both' ? undefined : family) : familyOf(from)
+  const error = source && (await routeError(source))
+  if (error)
+    throw new NotReachedError('configuration', `sourceAddress ${source} is not an address of this machine (${error})`)
+  const own = source === undefined ? (family === 'both' ? undefined : family) : familyOf(source)
   return {
-    way: { source: from },
+    way: { source },
     bothFamilies: family === 'both',
     resolve: async (name, asked = own) => {
       if (socket !== undefined && name === host) return [socket]
-      return await (asked === undefined ? resolve(name, signal) : resolveIn(asked, name, { resolve, signal, from }))
+      const ips = await resolve(name, signal, asked)
+      return asked === undefined ? ips : await ofFamily(asked, name, ips, source)
     },
   }
 }
 
 /** The addresses of a family. Throws ProbeError `dns` without any, and NotReachedError without a route to one of them. */
-async function resolveIn(
+async function ofFamily(
   family: AddressFamily,
   name: string,
-  { resolve, signal, from }: { resolve: EngineContext['resolve']; signal: AbortSignal; from: string | undefined },
+  all: readonly string[],
+  source: string | undefined,
 ): Promise<readonly string[]> {
-  const ips = (await resolve(name, signal, family)).filter((ip) => familyOf(ip) === family)
-  const [first] = ips
-  if (first === undefined) throw new ProbeError('dns', `${sanitize(name, 128)} has no ${familyName[family]} address`)
-  const errors = await Promise.all(ips.map((ip) => routeError(from, ip)))
-  const [error] = errors
-  if (error === undefined || errors.includes(undefined)) return ips
-  throw new NotReachedError('route', `this machine has no route to ${first} for ${familyName[family]} (${error})`)
-}
-
-async function wayByProxy(
-  { proxy = '', proxyUsername: username = '', proxyPassword }: Reach,
-  { resolve, signal, files }: { resolve: EngineContext['resolve']; signal: AbortSignal; files: ConfiguredFiles },
-): Promise<Way> {
-  const { connectByProxy } = await import('../../base/net/proxy.ts')
-  const account = proxyPassword && { username, password: await proxyPassword.reveal(files) }
-  const byProxy = connectByProxy({ url: new URL(proxy), account, resolve: (host) => resolve(host, signal) })
-  return { way: { byProxy }, bothFamilies: false, resolve: (host) => Promise.resolve([plain(host)]) }
+  const ips = all.filter((ip) => familyOf(ip) === family)
+  if (ips.length === 0) throw new ProbeError('dns', `${sanitize(name, 128)} has no ${familyName[family]} address`)
+  const errors = await Promise.all(ips.map((ip) => routeError(source, ip)))
+  if (errors.includes(undefined)) return ips
+  throw new NotReachedError('route', `this machine has no route for ${familyName[family]} to ${ips[0]} (${errors[0]})`)
 }

@@ -44,34 +44,23 @@ const pause = '0.2'
 export function pingCommand(platform: string, { ip, count, waitMs, source }: PingRequest): PingCommand | undefined {
   const six = isIP(ip) === 6
   const packets = String(count)
-  const from = source === undefined ? [] : [platform === 'linux' ? '-I' : '-S', source]
+  const seconds = String(Math.ceil(waitMs / 1_000))
+  const to = source === undefined ? [ip] : [platform === 'linux' ? '-I' : '-S', source, ip]
   switch (platform) {
     case 'linux':
       return {
         files: ['/usr/bin/ping', '/bin/ping', '/usr/sbin/ping', '/sbin/ping'],
-        args: [
-          '-n',
-          '-q',
-          six ? '-6' : '-4',
-          '-c',
-          packets,
-          '-i',
-          pause,
-          '-W',
-          String(Math.ceil(waitMs / 1_000)),
-          ...from,
-          ip,
-        ],
+        args: ['-n', '-q', six ? '-6' : '-4', '-c', packets, '-i', pause, '-W', seconds, ...to],
       }
     case 'darwin':
       // ping6 has no option for the time to wait.
       return six
-        ? { files: ['/sbin/ping6'], args: ['-n', '-q', '-c', packets, '-i', pause, ...from, ip] }
-        : { files: ['/sbin/ping'], args: ['-n', '-q', '-c', packets, '-i', pause, '-W', String(waitMs), ...from, ip] }
+        ? { files: ['/sbin/ping6'], args: ['-n', '-q', '-c', packets, '-i', pause, ...to] }
+        : { files: ['/sbin/ping'], args: ['-n', '-q', '-c', packets, '-i', pause, '-W', String(waitMs), ...to] }
     case 'win32':
       return {
         files: [system32File('PING.EXE')],
-        args: [six ? '-6' : '-4', '-n', packets, '-w', String(waitMs), ...from, ip],
+        args: [six ? '-6' : '-4', '-n', packets, '-w', String(waitMs), ...to],
       }
     default:
       return undefined
