@@ -174,7 +174,7 @@ async function readKnown(
   if (signIn !== undefined && without.includes(signIn)) {
     problems.push({ path: ['without'], message: `names ${quote(signIn, 60)}, which proves the sign-in: remove it` })
   }
-  const validate = problems.length === 0 ? settingsProblem(kind, settings) : undefined
+  const validate = problems.length === 0 ? await settingsProblem(kind, settings) : undefined
   if (validate !== undefined) problems.push({ path: [], message: validate })
   const tags = unitedTags(inherited.tags, common.tags)
   const monitor: PlannedMonitor = {

@@ -61,7 +61,7 @@ async function runWith(name: KindName, settings: object, ips = ['127.0.0.1', '::
 const problemOf = async (name: KindName, settings: object): Promise<string | undefined> => {
   const kind = await kindOf(name)
   const row = (tcpKinds[name] as SilentRow | undefined)?.settings(port, 'two.test')
-  return settingsProblem(kind as AnyKind, withDefaults(kind.settings, { ...row, ...settings } as never))
+  return await settingsProblem(kind as AnyKind, withDefaults(kind.settings, { ...row, ...settings } as never))
 }
 
 test('H83 every kind that takes a host has the settings family and sourceAddress', async () => {

@@ -72,12 +72,12 @@ test('H85 a socket that does not exist is a fault of the server', async () => {
   ])
 })
 
-test('H85 what chooses an address beside a socket is a mistake', () => {
+test('H85 what chooses an address beside a socket is a mistake', async () => {
   const kind = http as AnyKind as Kind<SettingsSpec>
   const problem = (settings: object) =>
     settingsProblem(http as AnyKind, withDefaults(kind.settings, { url: 'http://a.test/', ...settings } as never))
   const socket = '/run/app.sock'
-  expect(problem({ socket })).toBe(undefined)
-  expect(problem({ socket, family: 'ipv4' })).toBe('has both family and socket: remove one of them')
-  expect(problem({ socket, proxy: 'http://p.test:3128' })).toBe('has both socket and proxy: remove one of them')
+  expect(await problem({ socket })).toBe(undefined)
+  expect(await problem({ socket, family: 'ipv4' })).toBe('has both family and socket: remove one of them')
+  expect(await problem({ socket, proxy: 'http://p.test:3128' })).toBe('has both socket and proxy: remove one of them')
 })

@@ -5,11 +5,13 @@ import { isLoopback, isLoopbackHost } from '../../base/loopback.ts'
 import { type PeerAddress, reachOf } from '../../base/net/addresses.ts'
 import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { Setting } from '../../base/settings/index.ts'
+import type { Setting, SettingsSpec, Target, Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { classify, withoutVerdict } from './classify.ts'
-import { type CheckContext, includes } from './kind.ts'
+import { type AnyKind, type CheckContext, includes } from './kind.ts'
 import { deadlineSignal } from './limits.ts'
+import type { EngineContext } from './monitor.ts'
+import type { Way } from './reach.ts'
 import { isSignInRefusal, type Result } from './result.ts'
 
 /**
@@ -60,6 +62,88 @@ export const addressesSettings = {
   Advanced: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`, in Advanced \`all\`` },
   never: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`` },
 } as const satisfies Readonly<Record<EachAddressFrom | 'never', Setting>>
+
+/** In most kinds also `source`, which is another server in kind mysql. */
+const sourceAddress = {
+  type: 'text',
+  otherWord: 'source',
+  mistake: (text: string) =>
+    isIP(text) === 0 ? 'is not an address: write one of this machine, like 10.0.0.7' : undefined,
+  doc: 'Address of this machine from which svc connects; only addresses of its family are checked',
+} as const satisfies SettingsSpec[string]
+
+/** The settings of every kind that takes a host and checks its addresses. */
+export const reachSettings = {
+  family: {
+    type: 'choice',
+    values: ['ipv4', 'ipv6', 'both'],
+    doc: 'The addresses of the host that are checked: `ipv4`, `ipv6`, or `both`, of which each has to have an address that serves. Applies before `addresses`',
+  },
+  sourceAddress,
+} as const satisfies SettingsSpec
+
+/** The same for a kind that takes a host and has one connection. */
+export const oneFamilySettings = {
+  family: { type: 'choice', values: ['ipv4', 'ipv6'], doc: 'The addresses of the host that are used' },
+  sourceAddress,
+} as const satisfies SettingsSpec
+
+/** The settings of every kind that may connect by a proxy. */
+export const proxySettings = {
+  proxy: {
+    type: 'text',
+    mistake: proxyMistake,
+    doc: 'Proxy that connects in place of this machine and resolves the name: http://host:port (CONNECT) or socks5://host:port; default: none',
+  },
+  proxyUsername: { type: 'text', doc: 'User at the proxy, with proxyPassword' },
+  proxyPassword: { type: 'secret', doc: 'Password at the proxy, which gets it without TLS' },
+} as const satisfies SettingsSpec
+
+/** The setting of kinds whose servers listen at Unix sockets. */
+export const socketSettings = {
+  socket: {
+    type: 'text',
+    observed: true,
+    pattern: /^\/.{1,106}$/s,
+    doc: 'Path of the Unix socket of the server, up to 107 bytes, in place of the host in url. The server may take the account of the process for the sign-in',
+  },
+} as const satisfies SettingsSpec
+
+function proxyMistake(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (text === 'none') return undefined
+  if (!/^(?:http|socks5):$/.test(url?.protocol ?? '') || !url?.hostname || !/^\/?$/.test(url.pathname + url.search))
+    return 'is not a proxy: write http://host:port, socks5://host:port or none'
+  return url.username + url.password === '' ? undefined : 'contains a user: write proxyUsername and proxyPassword'
+}
+
+/** How a monitor reaches its server. */
+export type Reach = Values<typeof reachSettings & typeof proxySettings & typeof socketSettings> & {
+  readonly addresses?: string | undefined
+}
+
+/** Only monitors whose settings say how they reach their server need it. */
+const loadReach = async (settings: object) =>
+  [reachSettings, proxySettings, socketSettings].some((spec) =>
+    Object.keys(spec).some((name) => (settings as Readonly<Record<string, unknown>>)[name] !== undefined),
+  )
+    ? await import('./reach.ts')
+    : undefined
+
+/** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
+export const settingsProblem = async (kind: AnyKind, settings: object): Promise<string | undefined> =>
+  (await loadReach(settings))?.reachProblem(kind, settings) ?? kind.validate?.(settings as never)
+
+/** How a monitor reaches its server. Throws as `wayTo` does. */
+export const wayOf = async (
+  settings: object,
+  target: Target,
+  context: Pick<EngineContext, 'resolve'> & Pick<CheckContext, 'signal' | 'files'>,
+): Promise<Way> =>
+  (await loadReach(settings))?.wayTo(settings, target, context) ?? {
+    way: {},
+    resolve: (host) => context.resolve(host, context.signal),
+  }
 
 /**
  * The addresses that a mode probes by default. `localhost` is one machine, whose servers often listen at one of its

@@ -21,7 +21,6 @@ export type {
 export * from './monitor-key.ts'
 export * from './network-kind.ts'
 export { deadlines } from './observe.ts'
-export * from './reach.ts'
 export type { RefusalStore } from './refusal-file.ts'
 export * from './result.ts'
 export * from './run.ts'

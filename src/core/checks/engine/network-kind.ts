@@ -8,6 +8,7 @@ import {
   type EachAddressFrom,
   eachAddress,
   evaluateUnreached,
+  reachSettings,
 } from './addresses.ts'
 import {
   type Check,
@@ -20,7 +21,6 @@ import {
   runChecks,
 } from './check.ts'
 import { type CheckContext, contextWith, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
-import { reachSettings } from './reach.ts'
 import { asLast, isSignInRefusal, type Result } from './result.ts'
 import { oneOfSamples, samplesProblem, samplesResult, samplesSetting, takeSamples } from './samples.ts'
 

@@ -3,6 +3,7 @@ import { Conversations, lookupWith, withConversations } from '../../base/net/con
 import { ProbeError } from '../../base/probe-error.ts'
 import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resources.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
+import { settingsProblem, wayOf } from './addresses.ts'
 import { patienceFor } from './callers.ts'
 import { classify, withoutVerdict } from './classify.ts'
 import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
@@ -17,7 +18,6 @@ import {
   type Waiter,
 } from './limits.ts'
 import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
-import { settingsProblem, wayTo } from './reach.ts'
 import { decideReading, notChecked, type Result, reallyFailed, withOwnWait } from './result.ts'
 import type { SlotLane } from './waiting-list.ts'
 
@@ -66,7 +66,7 @@ export async function observeOnce(
   },
 ): Promise<Observed> {
   const askedAt = context.now()
-  const unusable = mistakeIn(monitor)
+  const unusable = await mistakeIn(monitor)
   if (unusable !== undefined) {
     const result: Result = { ...notChecked('settings', 'configuration', unusable), message: unusable }
     return { results: [result], beganAt: askedAt, endedAt: askedAt, tookMs: 0 }
@@ -105,9 +105,9 @@ export async function observeOnce(
 const mistakes = new WeakMap<PlannedMonitor, string | undefined>()
 
 /** Why the settings of a monitor cannot be used, or undefined. */
-function mistakeIn(monitor: PlannedMonitor): string | undefined {
+async function mistakeIn(monitor: PlannedMonitor): Promise<string | undefined> {
   if (mistakes.has(monitor)) return mistakes.get(monitor)
-  const mistake = settingsProblem(monitor.kind, monitor.settings as object)
+  const mistake = await settingsProblem(monitor.kind, monitor.settings as object)
   mistakes.set(monitor, mistake)
   return mistake
 }
@@ -222,8 +222,11 @@ function observe(
     const { check, address, since } = progress.step
     return (
       withoutVerdict(check, error, { address, isLast: true }) ?? {
-        ...{ check, status: 'failed', address, isLast: true },
+        check,
+        status: 'failed',
         ...classify(error, address, context.now() - since),
+        address,
+        isLast: true,
       }
     )
   }
@@ -351,7 +354,7 @@ function observe(
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
     let iterator: AsyncIterator<Result | readonly Result[]> | undefined
     try {
-      const { way, ...reach } = await wayTo(settings as object, target, { resolve: context.resolve, signal, files })
+      const { way, ...reach } = await wayOf(settings as object, target, { resolve: context.resolve, signal, files })
       conversations = new Conversations(way)
       const results = kind.run(settings as never, countingMode(counted(reach), modeUse))
       const running = results[Symbol.asyncIterator]()

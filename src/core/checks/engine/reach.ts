@@ -2,79 +2,21 @@ import { isIP } from 'node:net'
 import { type AddressFamily, familyName, familyOf } from '../../base/net/addresses.ts'
 import type { Conversations } from '../../base/net/connect.ts'
 import { routeError } from '../../base/net/datagrams.ts'
+import { connectByProxy } from '../../base/net/proxy.ts'
 import { sanitize } from '../../base/net/text.ts'
 import { NotReachedError, ProbeError } from '../../base/probe-error.ts'
-import type { SettingsSpec, Target, Values } from '../../base/settings/index.ts'
+import type { Target } from '../../base/settings/index.ts'
+import type { Reach } from './addresses.ts'
 import type { AnyKind, CheckContext } from './kind.ts'
 import type { EngineContext } from './monitor.ts'
-
-/** In most kinds also `source`, which is another server in kind mysql. */
-const sourceAddress = {
-  type: 'text',
-  otherWord: 'source',
-  mistake: (text: string) =>
-    isIP(text) === 0 ? 'is not an address: write one of this machine, like 10.0.0.7' : undefined,
-  doc: 'Address of this machine from which svc connects; only addresses of its family are checked',
-} as const satisfies SettingsSpec[string]
-
-/** The settings of every kind that takes a host and checks its addresses. */
-export const reachSettings = {
-  family: {
-    type: 'choice',
-    values: ['ipv4', 'ipv6', 'both'],
-    doc: 'The addresses of the host that are checked: `ipv4`, `ipv6`, or `both`, of which each has to have an address that serves. Applies before `addresses`',
-  },
-  sourceAddress,
-} as const satisfies SettingsSpec
-
-/** The same for a kind that takes a host and has one connection. */
-export const oneFamilySettings = {
-  family: { type: 'choice', values: ['ipv4', 'ipv6'], doc: 'The addresses of the host that are used' },
-  sourceAddress,
-} as const satisfies SettingsSpec
-
-/** The settings of every kind that may connect by a proxy. */
-export const proxySettings = {
-  proxy: {
-    type: 'text',
-    mistake: proxyMistake,
-    doc: 'Proxy that connects in place of this machine and resolves the name: http://host:port (CONNECT) or socks5://host:port; default: none',
-  },
-  proxyUsername: { type: 'text', doc: 'User at the proxy, with proxyPassword' },
-  proxyPassword: { type: 'secret', doc: 'Password at the proxy, which gets it without TLS' },
-} as const satisfies SettingsSpec
-
-/** The setting of kinds whose servers listen at Unix sockets. */
-export const socketSettings = {
-  socket: {
-    type: 'text',
-    observed: true,
-    pattern: /^\/.{1,106}$/s,
-    doc: 'Path of the Unix socket of the server, up to 107 bytes, in place of the host in url. The server may take the account of the process for the sign-in',
-  },
-} as const satisfies SettingsSpec
-
-function proxyMistake(text: string): string | undefined {
-  const url = URL.parse(text)
-  if (text === 'none') return undefined
-  if (!/^(?:http|socks5):$/.test(url?.protocol ?? '') || !url?.hostname || !/^\/?$/.test(url.pathname + url.search))
-    return 'is not a proxy: write http://host:port, socks5://host:port or none'
-  return url.username + url.password === '' ? undefined : 'contains a user: write proxyUsername and proxyPassword'
-}
-
-type Reach = Values<typeof reachSettings & typeof proxySettings & typeof socketSettings> & {
-  readonly addresses?: string | undefined
-}
-
-const isProxied = ({ proxy }: Reach): boolean => proxy !== undefined && proxy !== 'none'
 
 const plain = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 /** Why the settings with which a monitor reaches its server cannot be combined, or undefined. */
-function reachProblem(kind: AnyKind, settings: object): string | undefined {
+export function reachProblem(kind: AnyKind, settings: object): string | undefined {
   const reach = settings as Reach
   const { family, sourceAddress: from, proxyUsername, proxyPassword } = reach
-  const instead = isProxied(reach) ? 'proxy' : reach.socket === undefined ? undefined : 'socket'
+  const instead = (reach.proxy ?? 'none') !== 'none' ? 'proxy' : reach.socket === undefined ? undefined : 'socket'
   const others = ['family', 'sourceAddress', 'addresses', 'socket'] as const
   const beside = others.find((name) => reach[name] !== undefined && name !== instead)
   if (instead !== undefined && beside !== undefined) return `has both ${beside} and ${instead}: remove one of them`
@@ -92,10 +34,6 @@ function reachProblem(kind: AnyKind, settings: object): string | undefined {
   return `asks for ${wanted}, and ${host} is an address of ${familyOf(host)}: give a name, or an address of that family`
 }
 
-/** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
-export const settingsProblem = (kind: AnyKind, settings: object): string | undefined =>
-  reachProblem(kind, settings) ?? kind.validate?.(settings as never)
-
 /** Whether the connection has no TLS, by its URL or its setting. */
 function isClear(settings: object): boolean {
   const { url, issuer = url, tls } = settings as { url?: string; issuer?: string; tls?: unknown }
@@ -103,7 +41,7 @@ function isClear(settings: object): boolean {
 }
 
 /** The parts of the context of a run that the settings of its monitor change. */
-type Way = Pick<CheckContext, 'resolve' | 'bothFamilies'> & { readonly way: Conversations['way'] }
+export type Way = Pick<CheckContext, 'resolve' | 'bothFamilies'> & { readonly way: Conversations['way'] }
 
 /**
  * How a monitor reaches its server. Throws NotReachedError where this machine lacks the source, and what reading the
@@ -116,7 +54,6 @@ export async function wayTo(
 ): Promise<Way> {
   const { family, sourceAddress: source, socket, proxy = 'none', proxyUsername, proxyPassword } = settings as Reach
   if (proxy !== 'none') {
-    const { connectByProxy } = await import('../../base/net/proxy.ts')
     const account = proxyPassword && { username: proxyUsername ?? '', password: await proxyPassword.reveal(files) }
     const byProxy = connectByProxy({ url: new URL(proxy), account, resolve: (name) => resolve(name, signal) })
     return { way: { byProxy }, resolve: (name) => Promise.resolve([plain(name)]) }
