@@ -31,7 +31,7 @@ const http =
 const behind =
   (settings: (web: Web) => object, port: (web: Web) => number = (web) => web.port) =>
   (web: Web) => ({ kind: 'http', url: `http://localhost:${port(web)}/`, ...settings(web) })
-const account = ({ folder }: Web, file: 'right' | 'wrong') => ({
+const account = ({ folder }: Web, file: 'password' | 'other') => ({
   proxyUsername: proxyAccount.username,
   proxyPassword: { file: join(folder, file) },
 })
@@ -75,7 +75,7 @@ const rows: readonly Row<Web>[] = [
   },
   {
     fault: 'behind microsocks with a sign-in',
-    monitor: behind((web) => ({ proxy: web.proxies.socks, ...account(web, 'right') })),
+    monitor: behind((web) => ({ proxy: web.proxies.socks, ...account(web, 'password') })),
     expected: { state: 'healthy' },
   },
   {
@@ -93,7 +93,7 @@ const rows: readonly Row<Web>[] = [
   },
   {
     fault: 'tinyproxy refuses the password',
-    monitor: behind((web) => ({ proxy: web.proxies.signIn, ...account(web, 'wrong') })),
+    monitor: behind((web) => ({ proxy: web.proxies.signIn, ...account(web, 'other') })),
     expected: notChecked('connect', /refused the sign-in of svc/),
   },
   {
@@ -130,7 +130,7 @@ corpus<Web>({
     const running = await run(findProgram('nginx') ?? '', args, /start worker process/)
     const mounts = await startMountNamespace()
     writeFileSync(path('hosts'), names)
-    for (const [name, text] of Object.entries({ right: proxyAccount.password, wrong: 'wrong' }))
+    for (const [name, text] of Object.entries({ password: proxyAccount.password, other: 'other' }))
       writeFileSync(path(name), text, { mode: 0o600 })
     await mounts.shell(`mount --bind ${path('hosts')} /etc/hosts`)
     return { mounts, folder, port, free, running, proxies: await startProxies() }

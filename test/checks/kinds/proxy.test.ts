@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import { runKind, secret } from '../../support/engine/run-kind.ts'
 
-/** What a simulated proxy does with the bytes of a client. */
+/** How a simulated proxy reacts to the bytes of a client. */
 type Act = (socket: Socket, received: Buffer) => void
 
 async function withProxy(scheme: 'http' | 'socks5', act: Act, settings = {}, timeoutMs?: number) {

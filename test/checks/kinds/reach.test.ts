@@ -126,8 +126,8 @@ describe.each(overTcp.filter((name) => name !== 'deployment'))('H83 %s with fami
 
 test('H83 dns asks a name server of its family, from its source', async () => {
   const server = createSocket('udp4')
-  const asked: string[] = []
-  server.on('message', (_, { address }) => asked.push(address))
+  const clientsOfDns: string[] = []
+  server.on('message', (_, { address }) => clientsOfDns.push(address))
   server.bind(0, '127.0.0.1')
   await once(server, 'listening')
   const at = `127.0.0.1:${server.address().port}`
@@ -135,7 +135,7 @@ test('H83 dns asks a name server of its family, from its source', async () => {
   const run = (settings: object) =>
     runKind(kind, { query: 'a.test', server: at, ...settings } as never, 'Basic', { timeoutMs: 1_500 })
   await run({ sourceAddress: '127.0.0.7' })
-  expect(new Set(asked)).toEqual(new Set(['127.0.0.7']))
+  expect(new Set(clientsOfDns)).toEqual(new Set(['127.0.0.7']))
   const results = await run({ family: 'ipv6' })
   expect(results.map(({ notChecked }) => notChecked)).toEqual(['configuration'])
   server.close()

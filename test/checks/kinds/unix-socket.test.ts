@@ -26,9 +26,9 @@ test('H85 the kinds of servers that listen at Unix sockets have the setting sock
 })
 
 test('H85 http asks the server at a Unix socket, by the name in its URL, and sends its password without TLS', async () => {
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   const server = createHttp(({ headers }, answer) => {
-    asked.push([headers.host, headers.authorization])
+    requests.push([headers.host, headers.authorization])
     answer.end('at the socket')
   })
   await using at = await listening(server)
@@ -37,7 +37,7 @@ test('H85 http asks the server at a Unix socket, by the name in its URL, and sen
   expect(results.map(({ check, status, address }) => [check, status, address])).toEqual(
     results.map(({ check }) => [check, 'ok', at.path]),
   )
-  expect(asked).toEqual([['app.test', 'Bearer t0ken']])
+  expect(requests).toEqual([['app.test', 'Bearer t0ken']])
 })
 
 test('H85 a redirect from a Unix socket to another port of its host is not followed to the socket', async () => {

@@ -13,7 +13,7 @@ for (const [name, row] of [
   const kind = (await monitors[name as KindName].load()).default as AnyKind as Kind<SettingsSpec>
   const settings = { ...row.settings(9, 'two.test'), family: 'ipv6' }
   const resolve = () => Promise.resolve(['127.0.0.1', '2001:db8::7'])
-  const found = await runKind(kind, settings as never, 'mode' in row ? row.mode : 'Basic', { resolve })
-  results[name] = found.map(({ notChecked, message }) => [notChecked, message])
+  const ofKind = await runKind(kind, settings as never, 'mode' in row ? row.mode : 'Basic', { resolve })
+  results[name] = ofKind.map(({ notChecked, message }) => [notChecked, message])
 }
 process.stdout.write(JSON.stringify(results))

@@ -12,7 +12,7 @@ import {
 import { showDuration } from '../format.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
-import { type AddressFamily, familyName } from './addresses.ts'
+import type { AddressFamily } from './addresses.ts'
 import { sanitize } from './text.ts'
 
 const hostsFile =
@@ -125,7 +125,7 @@ export const aliasLoop = (name: string, { names }: Aliases): string =>
 
 function dnsMeaning(code: string, family?: AddressFamily): string {
   if (code === 'ENOTFOUND') return 'no such name'
-  if (code === 'ENODATA') return `the name has no ${family ? `${familyName[family]} ` : ''}address`
+  if (code === 'ENODATA') return `the name has no ${family?.replace('ip', 'IP').concat(' ') ?? ''}address`
   if (code === 'ETIMEOUT') return 'the name server did not answer'
   if (code === 'ECONNREFUSED') return 'this machine reaches none of its name servers, or all of them refuse queries'
   return `the name server answered ${code || 'nothing usable'}`

@@ -77,19 +77,19 @@ const askHttp: Ask = async (socket, host, port, account) => {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const { request } = process.getBuiltinModule('node:http')
   const headers = { Host: target, ...(account ? { 'Proxy-Authorization': `Basic ${credentials}` } : {}) }
-  const asked = request({ method: 'CONNECT', path: target, headers, createConnection: () => socket })
-  asked.once('error', reject)
-  asked.once('connect', (answer, _, first) => {
+  const exchange = request({ method: 'CONNECT', path: target, headers, createConnection: () => socket })
+  exchange.once('error', reject)
+  exchange.once('connect', (answer, _, first) => {
     // What the server has already sent.
     if (first.length > 0) socket.unshift(first)
     resolve(answer)
   })
-  asked.end()
-  const { statusCode: status = 0, statusMessage = '', headers: said } = await promise
+  exchange.end()
+  const { statusCode: status = 0, statusMessage = '', headers: heads } = await promise
   if (status >= 200 && status < 300) return undefined
   // tinyproxy answers 401 to a wrong password.
   if (status === 407 || status === 401) return refusedSignIn(account)
-  const hints = `${status} ${statusMessage} ${String(said['x-squid-error'])} ${String(said['proxy-status'])}`
+  const hints = `${status} ${statusMessage} ${String(heads['x-squid-error'])} ${String(heads['proxy-status'])}`
   return (triedInVain.test(hints) ? ofPeer : ofProxy)(
     `answered ${sanitize(`${status} ${statusMessage}`, 80)} to CONNECT`,
   )

@@ -5,13 +5,11 @@ import { isLoopback, isLoopbackHost } from '../../base/loopback.ts'
 import { type PeerAddress, reachOf } from '../../base/net/addresses.ts'
 import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { Setting, SettingsSpec, Target, Values } from '../../base/settings/index.ts'
+import type { Setting, SettingsSpec } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { classify, withoutVerdict } from './classify.ts'
-import { type AnyKind, type CheckContext, includes } from './kind.ts'
+import { type CheckContext, includes } from './kind.ts'
 import { deadlineSignal } from './limits.ts'
-import type { EngineContext } from './monitor.ts'
-import type { Way } from './reach.ts'
 import { isSignInRefusal, type Result } from './result.ts'
 
 /**
@@ -116,34 +114,6 @@ function proxyMistake(text: string): string | undefined {
     return 'is not a proxy: write http://host:port, socks5://host:port or none'
   return url.username + url.password === '' ? undefined : 'contains a user: write proxyUsername and proxyPassword'
 }
-
-/** How a monitor reaches its server. */
-export type Reach = Values<typeof reachSettings & typeof proxySettings & typeof socketSettings> & {
-  readonly addresses?: string | undefined
-}
-
-/** Only monitors whose settings say how they reach their server need it. */
-const loadReach = async (settings: object) =>
-  [reachSettings, proxySettings, socketSettings].some((spec) =>
-    Object.keys(spec).some((name) => (settings as Readonly<Record<string, unknown>>)[name] !== undefined),
-  )
-    ? await import('./reach.ts')
-    : undefined
-
-/** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
-export const settingsProblem = async (kind: AnyKind, settings: object): Promise<string | undefined> =>
-  (await loadReach(settings))?.reachProblem(kind, settings) ?? kind.validate?.(settings as never)
-
-/** How a monitor reaches its server. Throws as `wayTo` does. */
-export const wayOf = async (
-  settings: object,
-  target: Target,
-  context: Pick<EngineContext, 'resolve'> & Pick<CheckContext, 'signal' | 'files'>,
-): Promise<Way> =>
-  (await loadReach(settings))?.wayTo(settings, target, context) ?? {
-    way: {},
-    resolve: (host) => context.resolve(host, context.signal),
-  }
 
 /**
  * The addresses that a mode probes by default. `localhost` is one machine, whose servers often listen at one of its

@@ -3,10 +3,9 @@ import { Conversations, lookupWith, withConversations } from '../../base/net/con
 import { ProbeError } from '../../base/probe-error.ts'
 import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resources.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { settingsProblem, wayOf } from './addresses.ts'
 import { patienceFor } from './callers.ts'
 import { classify, withoutVerdict } from './classify.ts'
-import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
+import { type AnyKind, type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse } from './kind.ts'
 import {
   deadlineSignal,
   lifeOf,
@@ -97,6 +96,17 @@ export async function observeOnce(
   const { begunAt, startedAt = begunAt } = observation
   return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
 }
+
+/** The settings that need `reach.ts`. */
+const ofReach = ['family', 'sourceAddress', 'proxy', 'proxyUsername', 'proxyPassword', 'socket']
+
+/** Only monitors whose settings say how they reach their server need it. */
+const loadReach = async (settings: object) =>
+  ofReach.some((name) => Object.hasOwn(settings, name)) ? await import('./reach.ts') : undefined
+
+/** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
+export const settingsProblem = async (kind: AnyKind, settings: object): Promise<string | undefined> =>
+  (await loadReach(settings))?.reachProblem(kind, settings) ?? kind.validate?.(settings as never)
 
 /**
  * The mistakes that `validate` of their kinds found in monitors that have run before. A schedule runs the same monitors
@@ -354,7 +364,10 @@ function observe(
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
     let iterator: AsyncIterator<Result | readonly Result[]> | undefined
     try {
-      const { way, ...reach } = await wayOf(settings as object, target, { resolve: context.resolve, signal, files })
+      const direct = { way: {}, resolve: (host: string) => context.resolve(host, signal) }
+      const { wayTo } = (await loadReach(settings as object)) ?? {}
+      const outside = { resolve: context.resolve, signal, files }
+      const { way, ...reach } = (await wayTo?.(settings as object, target, outside)) ?? direct
       conversations = new Conversations(way)
       const results = kind.run(settings as never, countingMode(counted(reach), modeUse))
       const running = results[Symbol.asyncIterator]()

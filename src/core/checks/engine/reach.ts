@@ -5,10 +5,14 @@ import { routeError } from '../../base/net/datagrams.ts'
 import { connectByProxy } from '../../base/net/proxy.ts'
 import { sanitize } from '../../base/net/text.ts'
 import { NotReachedError, ProbeError } from '../../base/probe-error.ts'
-import type { Target } from '../../base/settings/index.ts'
-import type { Reach } from './addresses.ts'
+import type { Secret, Target } from '../../base/settings/index.ts'
 import type { AnyKind, CheckContext } from './kind.ts'
 import type { EngineContext } from './monitor.ts'
+
+/** The settings by which a monitor reaches its server. */
+type Reach = {
+  readonly [Name in 'sourceAddress' | 'addresses' | 'proxy' | 'proxyUsername' | 'socket']?: string
+} & { readonly family?: AddressFamily | 'both'; readonly proxyPassword?: Secret }
 
 const plain = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
@@ -26,12 +30,12 @@ export function reachProblem(kind: AnyKind, settings: object): string | undefine
     return 'has a proxyPassword of the keychain, which is bound to another host: use {file: /path} or {env: NAME}'
   if (instead === 'proxy' && isClear(settings) && kind.signsIn?.(settings as never, 'Advanced') !== undefined)
     return 'would sign in through the proxy without TLS: use TLS, or remove the proxy'
-  const wanted = from === undefined ? family : familyOf(from)
-  if (family !== undefined && family !== wanted)
-    return `has an address of ${wanted} as sourceAddress, and family: ${family}: give both the same family`
+  const only = from === undefined ? family : familyOf(from)
+  if (family !== undefined && family !== only)
+    return `has an address of ${only} as sourceAddress, and family: ${family}: give both the same family`
   const host = plain(kind.target?.(settings as never).host ?? '')
-  if (wanted === undefined || isIP(host) === 0 || familyOf(host) === wanted) return undefined
-  return `asks for ${wanted}, and ${host} is an address of ${familyOf(host)}: give a name, or an address of that family`
+  if (only === undefined || isIP(host) === 0 || familyOf(host) === only) return undefined
+  return `asks for ${only}, and ${host} is an address of ${familyOf(host)}: give a name, or an address of that family`
 }
 
 /** Whether the connection has no TLS, by its URL or its setting. */
@@ -41,7 +45,7 @@ function isClear(settings: object): boolean {
 }
 
 /** The parts of the context of a run that the settings of its monitor change. */
-export type Way = Pick<CheckContext, 'resolve' | 'bothFamilies'> & { readonly way: Conversations['way'] }
+export type WayTo = Pick<CheckContext, 'resolve' | 'bothFamilies'> & { readonly way: Conversations['way'] }
 
 /**
  * How a monitor reaches its server. Throws NotReachedError where this machine lacks the source, and what reading the
@@ -51,7 +55,7 @@ export async function wayTo(
   settings: object,
   { host }: Target,
   { resolve, signal, files }: Pick<EngineContext, 'resolve'> & Pick<CheckContext, 'signal' | 'files'>,
-): Promise<Way> {
+): Promise<WayTo> {
   const { family, sourceAddress: source, socket, proxy = 'none', proxyUsername, proxyPassword } = settings as Reach
   if (proxy !== 'none') {
     const account = proxyPassword && { username: proxyUsername ?? '', password: await proxyPassword.reveal(files) }
@@ -65,10 +69,10 @@ export async function wayTo(
   return {
     way: { source },
     bothFamilies: family === 'both',
-    resolve: async (name, asked = own) => {
+    resolve: async (name, required = own) => {
       if (socket !== undefined && name === host) return [socket]
-      const ips = await resolve(name, signal, asked)
-      return asked === undefined ? ips : await ofFamily(asked, name, ips, source)
+      const ips = await resolve(name, signal, required)
+      return required === undefined ? ips : await ofFamily(required, name, ips, source)
     },
   }
 }

@@ -515,11 +515,11 @@ function openResolver({ server, family, sourceAddress: source }: Values<typeof s
       throw new ProbeError('data', `server ${quote(server, 64)} is not of the form ip, ip:port or [ip6]:port`)
     }
   }
-  const wanted = source === undefined ? family : familyOf(source)
-  if (wanted !== undefined) {
-    const servers = resolver.getServers().filter((one) => familyOf(placeOf(one).host) === wanted)
+  const only = source === undefined ? family : familyOf(source)
+  if (only !== undefined) {
+    const servers = resolver.getServers().filter((one) => familyOf(placeOf(one).host) === only)
     if (servers.length === 0)
-      throw new NotReachedError('configuration', `there is no name server with an ${familyName[wanted]} address to ask`)
+      throw new NotReachedError('configuration', `there is no name server with an ${familyName[only]} address to ask`)
     resolver.setServers(servers)
   }
   if (source !== undefined) resolver.setLocalAddress(source)

@@ -117,8 +117,8 @@ export async function travel(
       if (next === undefined) return { head, socket, url, hops, chains, sent, receivedAt }
       hops.push(safeUrl(next))
       for (const line of head.cookies) jar.take(line, url.pathname, receivedAt)
-      const kept = jars.get(next.hostname)?.header(next.pathname, next.protocol === 'https:')
-      if (visited.has(`${next.href} ${kept}`))
+      const cookies = jars.get(next.hostname)?.header(next.pathname, next.protocol === 'https:')
+      if (visited.has(`${next.href} ${cookies}`))
         throw new ProbeError('protocol', `${at.address} redirects in a loop: ${hopText(hops)}`)
       if (hops.length - 1 > route.redirects) {
         throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${hopText(hops)}`)
