@@ -2,7 +2,9 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Conversations, wayOut, withConversations } from '../../../src/core/base/net/connect.ts'
 import type { SettingsSpec } from '../../../src/core/base/settings/index.ts'
+import { openSession } from '../../../src/core/checks/database/session.ts'
 import { type AnyKind, type Kind, type Result, settingsProblem } from '../../../src/core/checks/engine/index.ts'
 import { type KindName, monitors } from '../../../src/core/checks/kinds/index.ts'
 import { pingCommand } from '../../../src/core/checks/kinds/ping/index.ts'
@@ -200,4 +202,25 @@ test('H84 no credential goes through a proxy without TLS', async () => {
   expect(await problemOf('rabbitmq', { proxy, insecureHttp: true })).toBe(clear)
   expect(await problemOf('grpc', { proxy, token, tls: false, insecureGrpc: true })).toBe(clear)
   expect(await problemOf('grpc', { proxy, token, tls: true })).toBe(undefined)
+})
+
+test('H83 the connection that stops a statement after the deadline has the same source', async () => {
+  const deadline = new AbortController()
+  const stops: (string | undefined)[] = []
+  const never = new Promise<never>(() => {})
+  const driver = {
+    signIn: () => Promise.resolve(),
+    ask: () => never,
+    stop: () => Promise.resolve(void stops.push(wayOut().source)),
+    encryption: () => undefined,
+    secured: () => undefined,
+  }
+  const way = { socket: { destroy: () => {} }, signal: deadline.signal, msLeft: () => 1_000 }
+  await withConversations(new Conversations({ source: '127.0.0.7' }), async () => {
+    const session = await openSession(way as never, driver as never)
+    void session.ask('SELECT 1').catch(() => {})
+  })
+  deadline.abort()
+  await Promise.resolve()
+  expect(stops).toEqual(['127.0.0.7'])
 })
