@@ -54,3 +54,16 @@ export class MissingPrivilegeError extends ProbeError {
     super('data', message, details)
   }
 }
+
+/**
+ * Thrown when the way to the server failed and not the server, which was never reached: nothing is known of it.
+ * `configuration`: this machine does not have what svc.yaml names. `route`: no route, or a proxy that does not connect.
+ */
+export class NotReachedError extends ProbeError {
+  override readonly name = 'NotReachedError'
+  readonly reason: 'configuration' | 'route'
+  constructor(reason: 'configuration' | 'route', message: string, details: readonly string[] = []) {
+    super('refused', message, details)
+    this.reason = reason
+  }
+}

@@ -212,7 +212,7 @@ async function readKnown(
 
 /** The mistakes that only the kind finds, in settings that are valid by themselves. */
 async function refusedByKind(kind: AnyKind, settings: Readonly<Record<string, unknown>>): Promise<readonly Problem[]> {
-  const problem = settingsProblem(kind, settings)
+  const problem = await settingsProblem(kind, settings)
   if (problem !== undefined) return [placedMessage(problem)]
   try {
     await kind.parse?.(settings as never)

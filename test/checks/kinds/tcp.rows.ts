@@ -6,7 +6,7 @@ import { echo, peer, replies } from '../../support/faults/faults.ts'
 const host = '127.0.0.1'
 
 export default {
-  silent: { mode: 'Standard', settings: (port) => ({ host, port, send: 'PING\r\n', expect: '+PONG' }) },
+  silent: { mode: 'Standard', settings: (port, host) => ({ host, port, send: 'PING\r\n', expect: '+PONG' }) },
   ended: [
     {
       name: 'tcp at a simulated server',

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { isLoopback } from '../loopback.ts'
+import { isLoopback, isLoopbackHost } from '../loopback.ts'
 
 /** One address of a peer to connect to. */
 export type PeerAddress = {
@@ -12,6 +12,14 @@ export type PeerAddress = {
   /** Names the current step, and its address if that is another one, as after a redirect. */
   readonly step: (check: string, address?: string) => void
 }
+
+export type AddressFamily = 'ipv4' | 'ipv6'
+export const familyOf = (ip: string): AddressFamily => (isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+/** As texts name a family. */
+export const familyName = { ipv4: 'IPv4', ipv6: 'IPv6' } as const
+
+/** Whether a connection stays on this machine: to loopback, or to a Unix socket, which has its path as its address. */
+export const isLocal = (ip: string): boolean => ip.startsWith('/') || isLoopback(ip)
 
 /** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */
 const closed = new BlockList()
@@ -54,7 +62,8 @@ unspecified.addAddress('0.0.0.0', 'ipv4')
 unspecified.addAddress('::', 'ipv6')
 
 /**
- * How near an address is: on this machine, on its link (without a router between), or beyond.
+ * How near an address is: on this machine, on its link (without a router between), or beyond. Behind a proxy, a name
+ * stands for its address.
  *
  * @example
  * ```ts
@@ -64,8 +73,8 @@ unspecified.addAddress('::', 'ipv6')
  * ```
  */
 export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
-  const type = isIP(ip) === 6 ? 'ipv6' : 'ipv4'
-  if (isLoopback(ip) || unspecified.check(ip, type)) return 'machine'
+  const type = familyOf(ip)
+  if (isLocal(ip) || isLoopbackHost(ip) || unspecified.check(ip, type)) return 'machine'
   return linkLocal.check(ip, type) ? 'link' : 'routed'
 }
 

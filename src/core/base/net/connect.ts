@@ -1,10 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Resolver } from 'node:dns/promises'
 import { readFileSync, statSync } from 'node:fs'
-import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import {
+  connect,
+  type IpcNetConnectOpts,
+  isIP,
+  type LookupFunction,
+  type Socket,
+  type TcpNetConnectOpts,
+} from 'node:net'
 import { showDuration } from '../format.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
+import type { AddressFamily } from './addresses.ts'
 import { sanitize } from './text.ts'
 
 const hostsFile =
@@ -48,33 +56,41 @@ export function parseHosts(content: string, host: string): string[] {
 }
 
 /**
- * Every address of a name, IPv4 first, from the hosts file, else from DNS. It does not use getaddrinfo, which cannot be
- * cancelled and whose four threads queue behind one slow resolver. Throws ProbeError `dns`.
+ * Every address of a name, IPv4 first, from the hosts file, else from DNS, which is then asked for those of `family`
+ * only. It does not use getaddrinfo, which cannot be cancelled and whose four threads queue behind one slow resolver.
+ * Throws ProbeError `dns`.
  */
-export async function resolveHost(host: string, signal: AbortSignal): Promise<readonly string[]> {
+export async function resolveHost(
+  host: string,
+  signal: AbortSignal,
+  family?: AddressFamily,
+): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   if (isIP(bare)) return [bare]
   const fromFile = parseHosts(hosts(), bare)
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
-  if (isLoopbackHost(bare)) return ['127.0.0.1']
+  if (isLoopbackHost(bare)) return [family === 'ipv6' ? '::1' : '127.0.0.1']
   signal.throwIfAborted()
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = (): void => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })
   try {
-    const answers = await Promise.allSettled([resolver.resolve4(bare), resolver.resolve6(bare)])
+    const answers = await Promise.allSettled([
+      ...(family === 'ipv6' ? [] : [resolver.resolve4(bare)]),
+      ...(family === 'ipv4' ? [] : [resolver.resolve6(bare)]),
+    ])
     signal.throwIfAborted()
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses
     const [first] = answers
-    const code = first.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
+    const code = first?.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
     const aliases = await aliasesOf(resolver, bare, code)
     signal.throwIfAborted()
     if (aliases.loops) throw new ProbeError('dns', aliasLoop(bare, aliases), [code])
     const alias = aliases.names.at(-1)
     const what = alias === undefined ? bare : `${bare} is an alias of ${sanitize(alias, 128)}, which`
-    throw new ProbeError('dns', `${what} does not resolve: ${dnsMeaning(code)}`, [code])
+    throw new ProbeError('dns', `${what} does not resolve: ${dnsMeaning(code, family)}`, [code])
   } finally {
     signal.removeEventListener('abort', cancel)
   }
@@ -107,9 +123,9 @@ export async function aliasesOf(resolver: Resolver, name: string, code: string |
 export const aliasLoop = (name: string, { names }: Aliases): string =>
   `${sanitize(name, 128)} is an alias of itself: ${[name, ...names].map((one) => sanitize(one, 64)).join(' -> ')}`
 
-function dnsMeaning(code: string): string {
+function dnsMeaning(code: string, family?: AddressFamily): string {
   if (code === 'ENOTFOUND') return 'no such name'
-  if (code === 'ENODATA') return 'the name has no address'
+  if (code === 'ENODATA') return `the name has no ${family?.replace('ip', 'IP').concat(' ') ?? ''}address`
   if (code === 'ETIMEOUT') return 'the name server did not answer'
   if (code === 'ECONNREFUSED') return 'this machine reaches none of its name servers, or all of them refuse queries'
   return `the name server answered ${code || 'nothing usable'}`
@@ -140,6 +156,14 @@ type Conversation = { readonly socket: Socket; readonly since: number; closedAt:
  */
 const closingMs = 500
 
+/** How the connections of an observation leave this machine, where svc.yaml says so. */
+type WayOut = {
+  /** The address of this machine that they come from. */
+  readonly source?: string | undefined
+  /** Connects by a proxy, to a host by its name. */
+  readonly byProxy?: ((host: string, port: number, signal: AbortSignal) => Promise<Socket>) | undefined
+}
+
 /**
  * The connections of one observation, by address (`ip:port`), the latest of each. A deadline alone does not tell whether
  * the peer accepted the connection and whether it ever sent anything; they do.
@@ -148,6 +172,13 @@ export class Conversations {
   /** Absent without any, as after the end. */
   #latest: Map<string, Conversation> | undefined
   #isOver = false
+  readonly way: WayOut
+  /** The error if what is awaited does not come within a time, as a text says it. Absent: the peer is silent. */
+  late: ((within: string) => ProbeError) | undefined
+
+  constructor(way: WayOut = {}) {
+    this.way = way
+  }
 
   /** The observation is over. It is kept as long as its results are, and its connections are not. */
   end(): void {
@@ -184,6 +215,19 @@ const current = new AsyncLocalStorage<Conversations>()
 /** Runs a part of an observation: its connections belong to `conversations`. */
 export const withConversations = <T>(conversations: Conversations, part: () => T): T => current.run(conversations, part)
 
+/** The way out of the current observation. */
+export const wayOut = (): WayOut => current.getStore()?.way ?? {}
+
+/** Says what the current observation waits for instead of its peer. */
+export function waitFor(late: Conversations['late']): void {
+  const conversations = current.getStore()
+  if (conversations) conversations.late = late
+}
+
+/** Where a socket connects to at an address, which may be the path of a Unix socket, and from where. */
+export const endpoint = (address: string, port: number): TcpNetConnectOpts | IpcNetConnectOpts =>
+  address.startsWith('/') ? { path: address } : { host: address, port, localAddress: wayOut().source }
+
 /** Notes a connection of the current observation, as soon as the peer at `ip:port` has accepted it. */
 export const noteConnection = (socket: Socket, address: string): void => current.getStore()?.add(address, socket)
 
@@ -198,11 +242,18 @@ export function silenceOf(addresses: string): string | undefined {
   return `${addresses} accepted the connection but sent nothing for ${showDuration(Math.max(...spans))}`
 }
 
-/** Connects to one address and port. The signal destroys the socket, also after it has connected. */
-export function connectTcp(address: string, port: number, signal: AbortSignal): Promise<Socket> {
+/**
+ * Connects to one address and port, in the way of the observation. The signal destroys the socket, also after it has
+ * connected.
+ */
+export const connectTcp = (address: string, port: number, signal: AbortSignal): Promise<Socket> =>
+  (wayOut().byProxy ?? connectDirectly)(address, port, signal)
+
+/** As `connectTcp`, without a proxy. */
+export function connectDirectly(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error)
-    const socket = connect({ host: address, port })
+    const socket = connect(endpoint(address, port))
     const abort = (): void => void socket.destroy(signal.reason as Error)
     signal.addEventListener('abort', abort, { once: true })
     socket.once('close', () => signal.removeEventListener('abort', abort))
@@ -218,7 +269,7 @@ export function connectTcp(address: string, port: number, signal: AbortSignal): 
 }
 
 /**
- * `host:port`, with brackets around IPv6.
+ * `host:port`, with brackets around IPv6. A Unix socket has no port.
  *
  * @example
  * ```ts
@@ -226,7 +277,7 @@ export function connectTcp(address: string, port: number, signal: AbortSignal): 
  * ```
  */
 export const hostPort = (host: string, port: number): string =>
-  isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
+  isIP(host) === 6 ? `[${host}]:${port}` : host.startsWith('/') ? host : `${host}:${port}`
 
 export type UsualPort = { readonly port: number; readonly what: string }
 export type Listening = UsualPort & { readonly banner?: string | undefined }

@@ -60,3 +60,29 @@ export async function askByDatagram<Answer>(
     socket.close()
   }
 }
+
+/**
+ * Why this machine sends nothing from an address of its own, or nothing from there to another address: the code of the
+ * system's error. Undefined if it does. Sends nothing: the system looks for a route when a socket connects.
+ */
+export async function routeError(from: string | undefined, to?: string): Promise<string | undefined> {
+  const { createSocket } = await import('node:dgram')
+  const socket = createSocket(isIP(to ?? from ?? '') === 6 ? 'udp6' : 'udp4')
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('error', reject)
+  // The port does not matter: this is that of discard.
+  const connect = (): void =>
+    to === undefined
+      ? resolve()
+      : socket.connect(9, to, (...[error]: readonly (Error | undefined)[]) => (error ? reject(error) : resolve()))
+  try {
+    if (from === undefined) connect()
+    else socket.bind(0, from, connect)
+    await promise
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown error'
+  } finally {
+    socket.close()
+  }
+}

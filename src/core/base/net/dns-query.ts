@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { ProbeError } from '../probe-error.ts'
-import { connectTcp, hostPort } from './connect.ts'
+import { connectTcp, hostPort, wayOut } from './connect.ts'
 import { type DnsMessage, readMessage, typeNumbers } from './dns-message.ts'
 
 /** The number of a signature among the types of records. */
@@ -98,6 +98,8 @@ async function askByDatagram(query: Query): Promise<Buffer> {
     if (answer.length >= headerBytes && answer.readUInt16BE(0) === id) resolve(answer)
   })
   try {
+    const { source } = wayOut()
+    if (source !== undefined) socket.bind(0, source)
     // A connected socket takes answers of this server only, and learns that nothing listens there.
     // Without a route to the server, the callback gets the error, and the socket emits none.
     socket.connect(port, ip, (...[error]: readonly (Error | undefined)[]) => (error ? reject(error) : send()))

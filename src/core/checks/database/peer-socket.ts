@@ -1,8 +1,8 @@
-import { Socket } from 'node:net'
+import { type NetConnectOpts, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { showBytes } from '../../base/format.ts'
-import { hostPort, noteConnection } from '../../base/net/connect.ts'
+import { endpoint, hostPort, noteConnection } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 
 /** Bytes. Checks read little; a peer that sends more is either not a database or hostile. */
@@ -40,7 +40,7 @@ export class PeerSocket extends Socket {
         resolve(socket)
       })
       socket.setNoDelay(true)
-      socket.connect(port, host)
+      socket.connect(endpoint(host, port))
     })
   }
 
@@ -51,7 +51,7 @@ export class PeerSocket extends Socket {
 
   /** For drivers that insist on connecting by themselves: reports the existing connection. */
   override connect(...where: unknown[]): this {
-    if (!this.#reached) return super.connect(...(where as [port: number, host: string]))
+    if (!this.#reached) return super.connect(...(where as [NetConnectOpts]))
     process.nextTick(() => this.emit('connect'))
     return this
   }

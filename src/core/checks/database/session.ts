@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { createRequire } from 'node:module'
 import type { TLSSocket } from 'node:tls'
 import type { ConfiguredFiles } from '../../base/files/index.ts'
@@ -104,9 +105,10 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
     driver.release?.()
     socket.destroy()
   }
-  const abort = (): void => {
+  // Its connections belong to the observation, and leave this machine as the others do.
+  const abort = AsyncResource.bind((): void => {
     hungUp = hangUp()
-  }
+  })
   // Nothing listened to the signal while the driver was loaded.
   signal.throwIfAborted()
   signal.addEventListener('abort', abort, { once: true })

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import type { ConfiguredFiles } from '../../base/files/index.ts'
-import { isLoopback } from '../../base/loopback.ts'
+import { isLocal } from '../../base/net/addresses.ts'
 import { pinOf, pinProblem } from '../../base/net/certificates.ts'
 import { sanitize } from '../../base/net/text.ts'
 import { pinnedOf, readTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
@@ -104,7 +104,7 @@ export async function tlsChoice(
 ): Promise<TlsChoice | undefined> {
   const { mode, servername } = target.tls
   const { ca, pinned } = await readTrust(target.tls, files)
-  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLoopback(ip))) return undefined
+  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLocal(ip))) return undefined
   const name = servername ?? target.host
   const { checkServerIdentity } = process.getBuiltinModule('node:tls')
   return {

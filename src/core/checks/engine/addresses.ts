@@ -5,12 +5,12 @@ import { isLoopback, isLoopbackHost } from '../../base/loopback.ts'
 import { type PeerAddress, reachOf } from '../../base/net/addresses.ts'
 import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
-import type { Setting } from '../../base/settings/index.ts'
+import type { Setting, SettingsSpec } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { classify, shortageOf } from './classify.ts'
+import { classify, withoutVerdict } from './classify.ts'
 import { type CheckContext, includes } from './kind.ts'
 import { deadlineSignal } from './limits.ts'
-import { isSignInRefusal, notChecked, type Result } from './result.ts'
+import { isSignInRefusal, type Result } from './result.ts'
 
 /**
  * Runs several generators concurrently and yields their values as they arrive. When it ends early, it ends each
@@ -60,6 +60,60 @@ export const addressesSettings = {
   Advanced: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`, in Advanced \`all\`` },
   never: { type: 'choice', values: addressChoices, doc: `${choices}; default: \`any\`` },
 } as const satisfies Readonly<Record<EachAddressFrom | 'never', Setting>>
+
+/** In most kinds also `source`, which is another server in kind mysql. */
+const sourceAddress = {
+  type: 'text',
+  otherWord: 'source',
+  mistake: (text: string) =>
+    isIP(text) === 0 ? 'is not an address: write one of this machine, like 10.0.0.7' : undefined,
+  doc: 'Address of this machine from which svc connects; only addresses of its family are checked',
+} as const satisfies SettingsSpec[string]
+
+/** The settings of every kind that takes a host and checks its addresses. */
+export const reachSettings = {
+  family: {
+    type: 'choice',
+    values: ['ipv4', 'ipv6', 'both'],
+    doc: 'The addresses of the host that are checked: `ipv4`, `ipv6`, or `both`, of which each has to have an address that serves. Applies before `addresses`',
+  },
+  sourceAddress,
+} as const satisfies SettingsSpec
+
+/** The same for a kind that takes a host and has one connection. */
+export const oneFamilySettings = {
+  family: { type: 'choice', values: ['ipv4', 'ipv6'], doc: 'The addresses of the host that are used' },
+  sourceAddress,
+} as const satisfies SettingsSpec
+
+/** The settings of every kind that may connect by a proxy. */
+export const proxySettings = {
+  proxy: {
+    type: 'text',
+    mistake: proxyMistake,
+    doc: 'Proxy that connects in place of this machine and resolves the name: http://host:port (CONNECT) or socks5://host:port; default: none',
+  },
+  proxyUsername: { type: 'text', doc: 'User at the proxy, with proxyPassword' },
+  proxyPassword: { type: 'secret', doc: 'Password at the proxy, which gets it without TLS' },
+} as const satisfies SettingsSpec
+
+/** The setting of kinds whose servers listen at Unix sockets. */
+export const socketSettings = {
+  socket: {
+    type: 'text',
+    observed: true,
+    pattern: /^\/.{1,106}$/s,
+    doc: 'Path of the Unix socket of the server, up to 107 bytes, in place of the host in url. The server may take the account of the process for the sign-in',
+  },
+} as const satisfies SettingsSpec
+
+function proxyMistake(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (text === 'none') return undefined
+  if (!/^(?:http|socks5):$/.test(url?.protocol ?? '') || !url?.hostname || !/^\/?$/.test(url.pathname + url.search))
+    return 'is not a proxy: write http://host:port, socks5://host:port or none'
+  return url.username + url.password === '' ? undefined : 'contains a user: write proxyUsername and proxyPassword'
+}
 
 /**
  * The addresses that a mode probes by default. `localhost` is one machine, whose servers often listen at one of its
@@ -116,9 +170,14 @@ export async function* eachAddress<O>(
   probe: (target: AddressTurn) => AsyncIterable<O>,
 ): AsyncGenerator<O | Unreached> {
   context.step(ask.check, hostPort(ask.host, ask.port))
-  const all = reachable(await context.resolve(ask.host))
-  const ips = ask.which === 'first' ? all.slice(0, 1) : all.slice(0, maxAddresses)
-  if (ask.which === 'any') return yield* untilOne(context, ask, ips, probe)
+  const groups = await addressGroups(context, ask.host)
+  for (const { cause } of groups)
+    if (cause !== undefined)
+      yield { see: 'unreached', check: ask.check, address: ask.host, cause, afterMs: 0, status: 'failed' }
+  const most = ask.which === 'first' ? 1 : maxAddresses / groups.length
+  const chosen = groups.map(({ ips }) => ips.slice(0, most))
+  const [all, ips] = [groups.flatMap((group) => group.ips), chosen.flat()]
+  if (ask.which === 'any') return yield* oneOfEach(context, ask, chosen, probe)
   if (ask.ends && ips.length > 1) yield* inTurn(context, ask, ips, probe)
   else {
     const track = tracker(context)
@@ -128,6 +187,36 @@ export async function* eachAddress<O>(
     const message = `${ask.host} has ${count(all.length, 'address', 'addresses')}; the first ${maxAddresses} were probed`
     const cause = new ProbeError('data', message)
     yield { see: 'unreached', check: 'addresses', address: ask.host, cause, afterMs: 0, status: 'warning' }
+  }
+}
+
+/**
+ * The addresses of a host, one of which has to serve. With `family: both`, those of each family, or why there are none;
+ * without that, throws as `resolve` does.
+ */
+export async function addressGroups(
+  context: CheckContext,
+  host: string,
+): Promise<readonly { readonly ips: readonly string[]; readonly cause?: unknown }[]> {
+  if (!context.bothFamilies) return [{ ips: reachable(await context.resolve(host)) }]
+  const families = ['ipv4', 'ipv6'] as const
+  const resolved = await Promise.allSettled(families.map((family) => context.resolve(host, family)))
+  context.signal.throwIfAborted()
+  return resolved.map((one) => (one.status === 'fulfilled' ? { ips: one.value } : { ips: [], cause: one.reason }))
+}
+
+/** `untilOne` for each group. After a refused sign-in, the other groups are only knocked at. */
+async function* oneOfEach<O>(
+  context: CheckContext,
+  ask: Ask<O>,
+  groups: readonly (readonly string[])[],
+  probe: (target: AddressTurn) => AsyncIterable<O>,
+): AsyncGenerator<O | Unreached> {
+  let isOver = false
+  for (const [index, ips] of groups.entries()) {
+    const later = groups.slice(index + 1).flat().length
+    if (!isOver) isOver = yield* untilOne(context, ask, ips, later, probe)
+    else if (!ask.knock) yield* knockAt(context, ask, ips, 'failed')
   }
 }
 
@@ -246,22 +335,24 @@ async function* knockAt<O>(
 }
 
 /**
- * Each address gets an even share of the remaining time, until one has yielded something. Then the others are knocked
- * at, so that a dead one is seen whatever the order of the addresses.
+ * Each address gets an even share of the remaining time, of which `later` others need theirs, until one has yielded
+ * something. Then the others are knocked at, so that a dead one is seen whatever the order of the addresses. Returns
+ * whether a sign-in was refused.
  */
 async function* untilOne<O>(
   context: CheckContext,
   ask: Ask<O>,
   ips: readonly string[],
+  later: number,
   probe: (target: AddressTurn) => AsyncIterable<O>,
-): AsyncGenerator<O | Unreached> {
+): AsyncGenerator<O | Unreached, boolean> {
   const isLocal = isLocalName(ask.host)
   const passed: Unreached[] = []
   for (const [index, ip] of ips.entries()) {
     const address = hostPort(ip, ask.port)
     const clock = stepClock(context, ask.check, (check) => context.step(check, address))
     const isLast = index === ips.length - 1
-    const turn = shareOf(context, address, ips.length - index)
+    const turn = shareOf(context, address, ips.length - index + later)
     let succeeded = false
     let isOver = false
     const commit = (): void => {
@@ -295,8 +386,9 @@ async function* untilOne<O>(
     }
     if (!succeeded) continue
     if (!isLocal && !(isOver && ask.knock)) yield* knockAt(context, ask, ips.slice(index + 1), 'warning')
-    return
+    return isOver
   }
+  return false
 }
 
 /** Tracks the current step at one address and how long it has taken. */
@@ -354,8 +446,8 @@ export function reachable(
 /** Classifies the error of an address that failed, for an operator. */
 export function evaluateUnreached(observation: Unreached): Result {
   const { check, address, cause, afterMs, status } = observation
-  const shortage = shortageOf(cause)
-  if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address, isLast: true })
+  const unchecked = withoutVerdict(check, cause, { address, isLast: true })
+  if (unchecked) return unchecked
   const { fault, refusal, ...text } = classify(cause, address, afterMs)
   const base = { check, ...text, address, isUnreached: true } as const
   return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal, isLast: true }

@@ -244,7 +244,7 @@ function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Block
 
 /** Another attempt gets neither more time nor more privileges. */
 const isWorthRepeating = ({ status, notChecked: reason }: Result): boolean =>
-  status === 'failed' && (reason === undefined || reason === 'missing')
+  status === 'failed' && (reason === undefined || reason === 'missing' || reason === 'route')
 
 /** Keeps the outcome for the order of the next run. What was not checked does not change it. */
 function remember(

@@ -1,7 +1,7 @@
 import { MissingPrivilegeError } from '../../base/probe-error.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
-import { classify, shortageOf } from './classify.ts'
+import { classify, withoutVerdict } from './classify.ts'
 import {
   type CheckContext,
   contextWith,
@@ -290,8 +290,8 @@ export async function* runChecks<Connection>(
       if (cause instanceof MissingPrivilegeError) {
         return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
       }
-      const shortage = shortageOf(cause)
-      if (shortage !== undefined) return notChecked(as, 'starved', shortage, { ...about, address: at })
+      const unchecked = withoutVerdict(as, cause, { ...about, address: at })
+      if (unchecked) return unchecked
       return { check: as, status: 'failed', ...classify(cause, at, context.now() - since), ...about, address: at }
     }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {

@@ -3,7 +3,13 @@ import { fileMeaning } from '../../base/file-errors.ts'
 import { showDuration } from '../../base/format.ts'
 import { silenceOf } from '../../base/net/connect.ts'
 import { tlsErrorOf } from '../../base/net/tls-reasons.ts'
-import { type FaultClass, MissingPrivilegeError, ProbeError, RefusedSignInError } from '../../base/probe-error.ts'
+import {
+  type FaultClass,
+  MissingPrivilegeError,
+  NotReachedError,
+  ProbeError,
+  RefusedSignInError,
+} from '../../base/probe-error.ts'
 import type { CheckContext } from './kind.ts'
 import { fail, notChecked, type Result } from './result.ts'
 
@@ -39,7 +45,7 @@ const shortages: ReadonlyMap<number, string> = new Map([
  * The resource that svc itself lacked for a check, which then says nothing about the server. Drivers wrap the system's
  * error. Undefined for any other error.
  */
-export function shortageOf(error: unknown, depth = 0): string | undefined {
+function shortageOf(error: unknown, depth = 0): string | undefined {
   if (typeof error !== 'object' || error === null || depth > 4) return undefined
   const { errno, syscall, cause, errors } = error as Readonly<Record<string, unknown>>
   // Servers number their errors, too, but only the system names its call.
@@ -47,6 +53,17 @@ export function shortageOf(error: unknown, depth = 0): string | undefined {
   const shortage = isOfSystem ? shortages.get(Math.abs(errno)) : undefined
   if (shortage !== undefined) return shortage
   return shortageOf(cause, depth + 1) ?? (Array.isArray(errors) ? shortageOf(errors[0], depth + 1) : undefined)
+}
+
+/**
+ * The result of a check that says nothing about the server: svc lacked a resource, or the way to the server failed.
+ * Undefined for any other error.
+ */
+export function withoutVerdict(check: string, error: unknown, more: Partial<Result>): Result | undefined {
+  if (error instanceof NotReachedError)
+    return notChecked(check, error.reason, error.message, { ...more, details: error.details })
+  const shortage = shortageOf(error)
+  return shortage === undefined ? undefined : notChecked(check, 'starved', shortage, more)
 }
 
 /**
@@ -77,7 +94,12 @@ function explain(error: unknown, address: string | undefined, afterMs: number): 
   if (typeof e?.path === 'string' && meaning !== undefined)
     return classified('internal', `${e.path} ${meaning}`, [code])
   switch (code) {
+    case 'ENOENT':
+      if (at.startsWith('/')) return classified('refused', `${at} does not exist: no server listens at this socket`)
+      break
     case 'ECONNREFUSED':
+      if (at.startsWith('/'))
+        return classified('refused', `${at} refused the connection: no server listens at this socket`)
       return classified('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)
     case 'ECONNRESET':
     case 'EPIPE':

@@ -20,7 +20,7 @@ export type {
 } from './monitor.ts'
 export * from './monitor-key.ts'
 export * from './network-kind.ts'
-export { deadlines } from './observe.ts'
+export { deadlines, settingsProblem } from './observe.ts'
 export type { RefusalStore } from './refusal-file.ts'
 export * from './result.ts'
 export * from './run.ts'

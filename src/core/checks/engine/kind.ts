@@ -2,6 +2,7 @@ import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import { isStoreFailure } from '../../base/errors.ts'
 import type { ConfiguredFiles } from '../../base/files/index.ts'
+import type { AddressFamily } from '../../base/net/addresses.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
@@ -165,7 +166,7 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
  * Why a kind refuses settings that are valid by themselves, or undefined. Includes the errors of the functions with which a
  * run reads them.
  */
-export function settingsProblem(kind: Pick<AnyKind, 'validate'>, settings: unknown): string | undefined {
+export function ownProblem(kind: Pick<AnyKind, 'validate'>, settings: unknown): string | undefined {
   try {
     return kind.validate?.(settings as never)
   } catch (error) {
@@ -221,8 +222,13 @@ export type CheckContext = {
   readonly date: () => Date
   /** Names the current step, so that a timeout can say what did not answer. */
   readonly step: (check: string, address?: string) => void
-  /** All addresses of a name, from the hosts file, then DNS. Cancelled by the signal; never uses getaddrinfo. */
-  readonly resolve: (host: string) => Promise<readonly string[]>
+  /**
+   * All addresses of a name that the settings of the monitor allow, or those of one family, from the hosts file, then
+   * DNS. Cancelled by the signal; never uses getaddrinfo. Behind a proxy the name itself, which the proxy resolves.
+   */
+  readonly resolve: (host: string, family?: AddressFamily) => Promise<readonly string[]>
+  /** Whether each family of addresses has to serve. */
+  readonly bothFamilies?: boolean | undefined
   /** The same, for drivers that accept a `lookup`. */
   readonly lookup: LookupFunction
   /** The operations on a path of the settings. They never block this process, whatever the path leads to (H30). */

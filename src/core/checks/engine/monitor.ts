@@ -1,3 +1,4 @@
+import type { AddressFamily } from '../../base/net/addresses.ts'
 import type { Every } from '../../base/settings/index.ts'
 import type { ExecutionMode, ServerState, ServerType } from '../../protocol/index.ts'
 import type { AnyKind, CheckContext, DeclaredResult, RunMemory } from './kind.ts'
@@ -118,7 +119,7 @@ export type Limits = {
 /** The engine's external dependencies. */
 export type EngineContext = Pick<CheckContext, 'now'> &
   RunMemory & {
-    readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
+    readonly resolve: (host: string, signal: AbortSignal, family?: AddressFamily) => Promise<readonly string[]>
     readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState

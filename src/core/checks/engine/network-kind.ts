@@ -8,6 +8,7 @@ import {
   type EachAddressFrom,
   eachAddress,
   evaluateUnreached,
+  reachSettings,
 } from './addresses.ts'
 import {
   type Check,
@@ -95,7 +96,7 @@ export type Connect<C, Own extends SettingsSpec, Name extends string, Prepared> 
 }
 
 /** The settings of every kind that connects to a host. */
-export type ReachSettings = {
+export type ReachSettings = typeof reachSettings & {
   readonly addresses: (typeof addressesSettings)[EachAddressFrom]
   readonly samples: typeof samplesSetting
 }
@@ -164,7 +165,11 @@ export function networkKind<
     evaluate: () => [],
   }
   const ofSamples = { settings: { samples: samplesSetting }, when: ['samples'], provesNoReading: true } as const
-  const reach = { addresses: addressesSettings[eachAddressFrom], samples: samplesSetting }
+  const reach = {
+    addresses: addressesSettings[eachAddressFrom],
+    ...reachSettings,
+    samples: samplesSetting,
+  }
   const runner = [addressesResult(eachAddressFrom, target as never), ofRunner('Advanced', samplesResult, ofSamples)]
   type SettingsOf = Values<Own>
   type All = JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec

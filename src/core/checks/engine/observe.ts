@@ -4,8 +4,17 @@ import { ProbeError } from '../../base/probe-error.ts'
 import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resources.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import { patienceFor } from './callers.ts'
-import { classify, shortageOf } from './classify.ts'
-import { type CheckContext, countingMode, fingerprint, historyOf, includes, ModeUse, settingsProblem } from './kind.ts'
+import { classify, withoutVerdict } from './classify.ts'
+import {
+  type AnyKind,
+  type CheckContext,
+  countingMode,
+  fingerprint,
+  historyOf,
+  includes,
+  ModeUse,
+  ownProblem,
+} from './kind.ts'
 import {
   deadlineSignal,
   lifeOf,
@@ -65,7 +74,7 @@ export async function observeOnce(
   },
 ): Promise<Observed> {
   const askedAt = context.now()
-  const unusable = mistakeIn(monitor)
+  const unusable = await mistakeIn(monitor)
   if (unusable !== undefined) {
     const result: Result = { ...notChecked('settings', 'configuration', unusable), message: unusable }
     return { results: [result], beganAt: askedAt, endedAt: askedAt, tookMs: 0 }
@@ -97,6 +106,17 @@ export async function observeOnce(
   return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
 }
 
+/** The settings that need `reach.ts`. */
+const ofReach = ['family', 'sourceAddress', 'proxy', 'proxyUsername', 'proxyPassword', 'socket']
+
+/** Only monitors whose settings say how they reach their server need it. */
+const loadReach = async (settings: object) =>
+  ofReach.some((name) => Object.hasOwn(settings, name)) ? await import('./reach.ts') : undefined
+
+/** Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name. */
+export const settingsProblem = async (kind: AnyKind, settings: object): Promise<string | undefined> =>
+  (await loadReach(settings))?.reachProblem(kind, settings) ?? ownProblem(kind, settings)
+
 /**
  * The mistakes that `validate` of their kinds found in monitors that have run before. A schedule runs the same monitors
  * again and again.
@@ -104,9 +124,9 @@ export async function observeOnce(
 const mistakes = new WeakMap<PlannedMonitor, string | undefined>()
 
 /** Why the settings of a monitor cannot be used, or undefined. */
-function mistakeIn(monitor: PlannedMonitor): string | undefined {
+async function mistakeIn(monitor: PlannedMonitor): Promise<string | undefined> {
   if (mistakes.has(monitor)) return mistakes.get(monitor)
-  const mistake = settingsProblem(monitor.kind, monitor.settings)
+  const mistake = await settingsProblem(monitor.kind, monitor.settings as object)
   mistakes.set(monitor, mistake)
   return mistake
 }
@@ -214,14 +234,20 @@ function observe(
   const { mode, cause } = observation.latest.options
   const { begunAt } = observation
   const target = kind.target?.(settings as never) ?? {}
-  const conversations = new Conversations()
+  let conversations = new Conversations()
   const progress: Progress = { step: { check: kind.checks[0]?.name ?? 'probe', address: undefined, since: begunAt } }
 
   const failedStep = (error: unknown): Result => {
     const { check, address, since } = progress.step
-    const shortage = shortageOf(error)
-    if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address, isLast: true })
-    return { check, status: 'failed', ...classify(error, address, context.now() - since), address, isLast: true }
+    return (
+      withoutVerdict(check, error, { address, isLast: true }) ?? {
+        check,
+        status: 'failed',
+        ...classify(error, address, context.now() - since),
+        address,
+        isLast: true,
+      }
+    )
   }
   /** A timeout at the end of a time that was cut short proves nothing about the server. */
   const judged = (result: Result, { started, time }: SlotTime, reason: ReturnType<typeof reasonOf>): Result => {
@@ -251,7 +277,7 @@ function observe(
     }
     const reason = reasonOf(options, run)
     const own = { ...slotTime, time: timeOf(monitor, options, run, slotTime.started) }
-    const last = hasLeft ? [judged(failedStep(noAnswer(progress, own.time)), own, reason)] : []
+    const last = hasLeft ? [judged(failedStep(noAnswer(progress, own.time, conversations)), own, reason)] : []
     const before = [...waits, ...slotTime.waits].map((wait) => `it ${wait}`)
     const results = [...observation.results, ...last].map((result) =>
       progress.cut?.has(result) ? { ...result, details: [...(result.details ?? []), ...before] } : result,
@@ -306,8 +332,16 @@ function observe(
     // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
     const deadline = deadlineSignal(observation.signal, time.own)
     const { signal } = deadline
-    const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
-    const counted: CheckContext = {
+    const files = filesUntil(signal, (share) => {
+      const awaited = progress.awaited ?? new Set()
+      progress.awaited = awaited
+      awaited.add(share)
+      // What has not answered by the deadline is named in the result.
+      return () => {
+        if (!signal.aborted) awaited.delete(share)
+      }
+    })
+    const counted = ({ resolve, bothFamilies }: Pick<CheckContext, 'resolve' | 'bothFamilies'>): CheckContext => ({
       mode,
       signal,
       msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
@@ -318,16 +352,9 @@ function observe(
         watch.progress()
       },
       resolve,
+      bothFamilies,
       lookup: lookupWith(resolve),
-      files: filesUntil(signal, (share) => {
-        const awaited = progress.awaited ?? new Set()
-        progress.awaited = awaited
-        awaited.add(share)
-        // What has not answered by the deadline is named in the result.
-        return () => {
-          if (!signal.aborted) awaited.delete(share)
-        }
-      }),
+      files,
       inChild: (probe, input) => context.inChild(probe, input, signal),
       services: context.services ?? {},
       history: recorded(historyOf(monitor, context, signal)),
@@ -335,8 +362,7 @@ function observe(
       sparesSamples: sparesSamples(monitor, mode, cause),
       without: monitor.without,
       isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
-    }
-    const checkContext = countingMode(counted, modeUse)
+    })
     const waitedBefore = (context.processorWaitMs ?? roughProcessorWaitMs)()
     const waitMs = (): number => ((context.processorWaitMs ?? processorWaitMs)() ?? 0) - (waitedBefore ?? 0)
     const judgeAll = (results: readonly Result[]): readonly Result[] => {
@@ -345,11 +371,19 @@ function observe(
     }
     // A database that has answered is at work, not silent.
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
-    const iterator = kind.run(settings as never, checkContext)[Symbol.asyncIterator]()
+    let iterator: AsyncIterator<Result | readonly Result[]> | undefined
     try {
+      const direct = { way: {}, resolve: (host: string) => context.resolve(host, signal) }
+      const { wayTo } = (await loadReach(settings as object)) ?? {}
+      const outside = { resolve: context.resolve, signal, files }
+      const { way, ...reach } = (await wayTo?.(settings as object, target, outside)) ?? direct
+      conversations = new Conversations(way)
+      const results = kind.run(settings as never, countingMode(counted(reach), modeUse))
+      const running = results[Symbol.asyncIterator]()
+      iterator = running
       for (;;) {
         const next = await orAborted(
-          withConversations(conversations, () => iterator.next()),
+          withConversations(conversations, () => running.next()),
           signal,
         )
         if (next.done) break
@@ -359,10 +393,10 @@ function observe(
     } catch (error) {
       // An error after the deadline is a consequence of the deadline.
       const isLate = signal.aborted && !(error instanceof ProbeError)
-      const thrown = isLate ? noAnswer(progress, time) : error
+      const thrown = isLate ? noAnswer(progress, time, conversations) : error
       observation.add(withConversations(conversations, () => judgeAll([failedStep(thrown)])))
       // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
-      await closed(iterator)
+      if (iterator) await closed(iterator)
     } finally {
       deadline.clear()
       watch.end()
@@ -399,12 +433,13 @@ function signsInAlike({ kind, settings }: PlannedMonitor, mode: ExecutionMode, o
 }
 
 /** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */
-function noAnswer({ step: { address }, awaited }: Progress, { text }: Time): ProbeError {
+function noAnswer({ step: { address }, awaited }: Progress, { text }: Time, { late }: Conversations): ProbeError {
   const [silent] = awaited ?? []
   if (silent)
     return new ProbeError('timeout', `the share ${silent.share} did not answer within ${text}`, [
       `while reading ${silent.path}`,
     ])
+  if (late) return late(text)
   return new ProbeError(
     'timeout',
     `${address === undefined ? 'no answer' : `${address} did not answer`} within ${text}`,

@@ -32,6 +32,7 @@ export type Measurement = {
  * - `refused`: the sign-in of another monitor with the same account was refused, and is not repeated.
  * - `permission`: the account lacks the privilege to read the figure.
  * - `missing driver`: the driver of its kind is not installed, or svc does not trust it.
+ * - `route`: this machine has no route to the server, or the proxy of the monitor did not connect to it.
  * - `rehearsal`: the server rehearses (`svc serve --rehearse`), and no monitor runs.
  */
 export const notCheckedReasons = [
@@ -42,6 +43,7 @@ export const notCheckedReasons = [
   'refused',
   'permission',
   'missing driver',
+  'route',
   'rehearsal',
   'status',
 ] as const
@@ -316,6 +318,7 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   budget: 'timeout',
   refused: 'auth',
   'missing driver': 'internal',
+  route: 'refused',
   rehearsal: 'data',
   status: 'data',
 }

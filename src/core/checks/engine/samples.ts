@@ -2,7 +2,7 @@ import { showDuration } from '../../base/format.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { Setting } from '../../base/settings/index.ts'
 import type { AddressTurn } from './addresses.ts'
-import { classify, shortageOf } from './classify.ts'
+import { classify, withoutVerdict } from './classify.ts'
 import type { CheckContext } from './kind.ts'
 import { deadlineSignal } from './limits.ts'
 import { fail, isSignInRefusal, notChecked, ok, type Result, reallyFailed } from './result.ts'
@@ -62,8 +62,8 @@ export async function takeSamples(
     } catch (error) {
       if (at.signal.aborted) throw error
       if (refused.signal.aborted) return []
-      const shortage = shortageOf(error)
-      if (shortage !== undefined) return [notChecked('samples', 'starved', shortage, { address: at.address })]
+      const unchecked = withoutVerdict('samples', error, { address: at.address })
+      if (unchecked) return [unchecked]
       const late = new ProbeError('timeout', `${at.address} did not answer within ${showDuration(ms)}`)
       const { fault, refusal, ...text } = classify(atDeadline.aborted ? late : error, at.address, context.now() - since)
       const failure: Result = { check: 'samples', status: 'failed', ...text, fault, refusal, address: at.address }
@@ -86,7 +86,7 @@ export function oneOfSamples(
   others: readonly (Result | undefined)[],
 ): Result<'samples'> {
   const starved = others.find((failure) => failure?.notChecked !== undefined)
-  if (starved !== undefined) return notChecked('samples', 'starved', starved.message, { address })
+  if (starved?.notChecked !== undefined) return notChecked('samples', starved.notChecked, starved.message, { address })
   const ofFirst = first.find((result) => reallyFailed(result) && result.fault !== 'threshold')
   const failures = [ofFirst, ...others].filter((failure) => failure !== undefined)
   const count = others.length + 1

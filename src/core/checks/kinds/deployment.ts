@@ -9,7 +9,16 @@ import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
 import { isMissing } from '../../base/system/files.ts'
 import { parseJsonPath, readJsonPath } from '../assert/document.ts'
-import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok, withThreshold } from '../engine/index.ts'
+import {
+  type CheckContext,
+  checksOn,
+  fail,
+  machineKind,
+  ObservationError,
+  ok,
+  oneFamilySettings,
+  withThreshold,
+} from '../engine/index.ts'
 
 const maxBytes = 65_536
 const maxVersionLength = 100
@@ -101,6 +110,7 @@ const versionSettings = {
     mistake: keyMistake,
     doc: 'Path of the version in `versionFile` or in the response, if that is JSON: build.version',
   },
+  ...oneFamilySettings,
 } as const satisfies SettingsSpec
 type VersionSettings = Values<typeof versionSettings>
 

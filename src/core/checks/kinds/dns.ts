@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, SocketAddress } from 'node:net'
 import { count, showDuration } from '../../base/format.ts'
+import { familyName, familyOf } from '../../base/net/addresses.ts'
 import { daysBetween, formatDay } from '../../base/net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop, hostPort } from '../../base/net/connect.ts'
 import { aliasElsewhere, type DnsMessage, recordsOf, referralIn, serialOf } from '../../base/net/dns-message.ts'
@@ -15,7 +16,7 @@ import {
 } from '../../base/net/dns-query.ts'
 import { sanitize } from '../../base/net/text.ts'
 import { hostPortMistake, parseHostPort } from '../../base/net/url.ts'
-import { ProbeError } from '../../base/probe-error.ts'
+import { NotReachedError, ProbeError } from '../../base/probe-error.ts'
 import { dnsNameMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
 import { limitsOn } from '../assert/limit-check.ts'
 import {
@@ -28,6 +29,7 @@ import {
   machineKind,
   notChecked,
   ok,
+  oneFamilySettings,
   type Result,
   warn,
 } from '../engine/index.ts'
@@ -592,6 +594,7 @@ const settings = {
     mistake: hostPortMistake,
     doc: 'Name server as host, host:port or [ip6]:port; by default those of this machine. With a name, all of its addresses',
   },
+  ...oneFamilySettings,
 } as const satisfies SettingsSpec
 
 /** The addresses of a server, each with its port. Throws ProbeError `dns` for a name without one. */
@@ -603,9 +606,20 @@ async function addressesOf(place: string, resolve: CheckContext['resolve']): Pro
 const dnsPort = 53
 
 /** Sends nothing to `server` yet. Throws ProbeError `dns` if its name has no address. */
-async function openResolver({ server }: Values<typeof settings>, { resolve }: CheckContext): Promise<NameServers> {
+async function openResolver(
+  { server, family, sourceAddress: source }: Values<typeof settings>,
+  { resolve }: CheckContext,
+): Promise<NameServers> {
   const resolver = new Resolver({ timeout: firstTryMs, tries: 4 })
   if (server !== undefined) resolver.setServers(await addressesOf(server, resolve))
+  const only = source === undefined ? family : familyOf(source)
+  if (only !== undefined) {
+    const servers = resolver.getServers().filter((one) => familyOf(placeOf(one).host) === only)
+    if (servers.length === 0)
+      throw new NotReachedError('configuration', `there is no name server with an ${familyName[only]} address to ask`)
+    resolver.setServers(servers)
+  }
+  if (source !== undefined) resolver.setLocalAddress(source)
   return { resolver, servers: resolver.getServers().join(', ') }
 }
 

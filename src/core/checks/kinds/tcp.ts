@@ -12,6 +12,7 @@ import {
   latencySetting,
   networkKind,
   ok,
+  proxySettings,
   type Result,
 } from '../engine/index.ts'
 import { answerEntry, begins, bytes, type Exchange, namedBy, type Recognition, trustOf } from '../recognition/index.ts'
@@ -153,6 +154,7 @@ export default networkKind({
     port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
     state: stateSetting,
     latency,
+    ...proxySettings,
   },
   target: ({ host, port }) => ({ host, port }),
   needsEachAddress: ({ state }) => state !== undefined,

@@ -27,6 +27,7 @@ import {
   includes,
   latencySetting,
   networkKind,
+  proxySettings,
 } from '../engine/index.ts'
 
 /** A connection after its handshake. */
@@ -99,6 +100,7 @@ const tlsSettings = {
   },
   port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
   latency,
+  ...proxySettings,
   ...sendSettings,
   verify,
   ...trustSettings,

@@ -1,12 +1,6 @@
 import { count } from '../../base/format.ts'
 import type { Every } from '../../base/settings/index.ts'
-import {
-  fingerprint,
-  type loadCosts,
-  monitorKey,
-  type PlannedMonitor,
-  settingsProblem,
-} from '../../checks/engine/index.ts'
+import { fingerprint, type loadCosts, monitorKey, ownProblem, type PlannedMonitor } from '../../checks/engine/index.ts'
 import { hostBlock, isConfigured, ofType } from '../../checks/plan/index.ts'
 import type { Config } from '../../config/index.ts'
 import type { ExecutionMode, ServerType } from '../../protocol/index.ts'
@@ -80,7 +74,7 @@ function withoutWrites(monitor: PlannedMonitor): PlannedMonitor | undefined {
   const settings = monitor.settings as Readonly<Record<string, unknown>>
   if (monitor.scheduleWrites || settings['allowWrites'] !== true) return monitor
   const quiet = { ...settings, allowWrites: false }
-  if (settingsProblem(monitor.kind, quiet) !== undefined) return undefined
+  if (ownProblem(monitor.kind, quiet) !== undefined) return undefined
   const configured = new Set([...(monitor.configured ?? [])].filter((name) => name !== 'allowWrites'))
   return { ...monitor, settings: quiet, configured }
 }

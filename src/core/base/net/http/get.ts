@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestOption
 import type { LookupFunction } from 'node:net'
 import { decodeText } from '../../encoding.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { noteConnection } from '../connect.ts'
+import { noteConnection, wayOut } from '../connect.ts'
 import { safeUrl } from '../text.ts'
 import { hostOf } from '../url.ts'
 import { decodeBody } from './coding.ts'
@@ -33,6 +33,7 @@ export async function sendBounded(
     port: url.port,
     path: `${url.pathname}${url.search}`,
     agent: false,
+    localAddress: wayOut().source,
   }
   // This costs half as much at start-up as an import of the same module.
   const sent: ClientRequest =

@@ -1,8 +1,7 @@
 import type { LookupFunction, Socket } from 'node:net'
-import { isLoopback } from '../../loopback.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Setting } from '../../settings/index.ts'
-import { leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
+import { familyOf, isLocal, leadsNearer, type PeerAddress, reachOf } from '../addresses.ts'
 import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
 import { quote, type Redact, safeUrl } from '../text.ts'
@@ -10,6 +9,7 @@ import { connectTls } from '../tls-connect.ts'
 import type { TlsTrust } from '../trust.ts'
 import { hostOf, portOf } from '../url.ts'
 import { call, type Head, type HttpCall } from './call.ts'
+import { CookieJar } from './cookies.ts'
 import { explainSilence } from './diagnose.ts'
 
 /** The setting that becomes `Route.verify`. */
@@ -44,7 +44,7 @@ export type RouteLink = { readonly socket: Socket; readonly chain: Chain | undef
 /** Connects, with TLS for https. With `verify`, a server that cannot be verified gets no request. */
 export async function open(target: PeerAddress, url: URL, route: Route, context: NetContext): Promise<RouteLink> {
   if (url.protocol === 'http:') {
-    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLoopback(target.ip)) {
+    if (route.signsIn && isOurs(url, route) && !route.insecureHttp && !isLocal(target.ip)) {
       const advice = 'use https, or insecureHttp'
       throw new ProbeError('data', `credentials are not sent to ${target.address} over plain http: ${advice}`)
     }
@@ -88,7 +88,7 @@ export type Arrival = {
 
 /**
  * Sends a request and follows as many redirects as allowed; none for a POST. Another origin gets neither configured
- * headers nor credentials. The caller destroys the returned socket.
+ * headers nor credentials. Each host gets the cookies back that it has set on the way. The caller destroys the returned socket.
  */
 export async function travel(
   link: RouteLink,
@@ -101,28 +101,28 @@ export async function travel(
   let at = target
   const hops = [safeUrl(url)]
   const chains: Chain[] = []
-  const visited = new Set([url.href])
-  let setsCookie = false
+  const visited = new Set<string>()
+  const jars = new Map<string, CookieJar>()
   try {
     for (;;) {
       at.step('status')
       const sent = context.date()
-      const head = await callOver({ socket, at, url }, requestTo(url, route), route, context)
+      const jar = jars.get(url.hostname) ?? new CookieJar()
+      jars.set(url.hostname, jar)
+      const cookie = jar.header(url.pathname, url.protocol === 'https:')
+      visited.add(`${url.href} ${cookie}`)
+      const head = await callOver({ socket, at, url }, requestTo(url, route, cookie), route, context)
       const receivedAt = context.date()
       const next = nextOf(head, url, at, route)
       if (next === undefined) return { head, socket, url, hops, chains, sent, receivedAt }
       hops.push(safeUrl(next))
-      setsCookie ||= head.headers['set-cookie'] !== undefined
-      if (visited.has(next.href)) {
-        const loop = setsCookie
-          ? 'redirects back with a cookie, which svc does not keep here (use kind: http-steps, which does)'
-          : 'redirects in a loop'
-        throw new ProbeError('protocol', `${at.address} ${loop}: ${hopText(hops)}`)
-      }
+      for (const line of head.cookies) jar.take(line, url.pathname, receivedAt)
+      const cookies = jars.get(next.hostname)?.header(next.pathname, next.protocol === 'https:')
+      if (visited.has(`${next.href} ${cookies}`))
+        throw new ProbeError('protocol', `${at.address} redirects in a loop: ${hopText(hops)}`)
       if (hops.length - 1 > route.redirects) {
         throw new ProbeError('protocol', `${at.address} redirects more than ${route.redirects} times: ${hopText(hops)}`)
       }
-      visited.add(next.href)
       socket.destroy()
       at = await targetOf(next, url, at, target, context)
       at.step('connect')
@@ -155,10 +155,14 @@ export async function callOver(
 const hopText = (hops: readonly string[]): string => hops.slice(-4).join(' -> ')
 
 /** The request to a URL. Configured headers and credentials go to the configured origin only. */
-export function requestTo(url: URL, route: Route) {
+export function requestTo(url: URL, route: Route, cookie?: string) {
   const ours = isOurs(url, route)
   const hops = asksPeerAt(url) ? { 'X-Svc-Hops': '1' } : {}
-  const headers = { Host: url.host, ...route.common, ...hops, ...(ours ? route.own : {}), Connection: 'close' }
+  const own = ours ? route.own : {}
+  const headers: Record<string, string> = { Host: url.host, ...route.common, ...hops, ...own, Connection: 'close' }
+  // A token may be a cookie, too.
+  const name = Object.keys(own).find((header) => header.toLowerCase() === 'cookie') ?? 'Cookie'
+  if (cookie !== undefined) headers[name] = [headers[name], cookie].filter(Boolean).join('; ')
   return { method: route.method, path: `${url.pathname}${url.search}`, headers, body: ours ? route.body : undefined }
 }
 
@@ -189,7 +193,11 @@ export async function targetOf(
 ): Promise<PeerAddress> {
   const port = portOf(next)
   const same = hostOf(next) === hostOf(url)
-  const ip = same ? at.ip : (await context.resolve(hostOf(next)))[0]
+  if (same && at.ip.startsWith('/') && port !== portOf(url))
+    throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is not at this socket`)
+  const others = same ? [] : await context.resolve(hostOf(next))
+  // A check of one family stays in it.
+  const ip = same ? at.ip : (others.find((one) => familyOf(one) === familyOf(at.ip)) ?? others[0])
   if (ip === undefined) throw new ProbeError('dns', `${hostOf(next)} has no address`)
   if (leadsNearer(first.ip, ip)) {
     const where = reachOf(ip) === 'machine' ? 'this machine' : 'on the link of this machine'

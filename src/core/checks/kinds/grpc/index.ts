@@ -20,6 +20,7 @@ import {
   latencySetting,
   networkKind,
   ok,
+  proxySettings,
   type Result,
 } from '../../engine/index.ts'
 import { bytes, type Recognition } from '../../recognition/index.ts'
@@ -50,6 +51,7 @@ const connectSettings = {
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
   insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to other machines too' },
   latency: connectLatency,
+  ...proxySettings,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { hostPort } from '../../../base/net/connect.ts'
+import { CookieJar } from '../../../base/net/http/cookies.ts'
 import { open, type Route } from '../../../base/net/http/route.ts'
 import { quote, type Redact, sanitize } from '../../../base/net/text.ts'
 import { readTrust } from '../../../base/net/trust.ts'
@@ -26,7 +27,6 @@ import {
 import ftp, { ftpPortOf } from '../ftp/index.ts'
 import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
 import type { Meaning } from './expectations.ts'
-import { CookieJar } from './request.ts'
 import { type CleanupStep, type FtpStep, type Step, type StepsSettings, signsAnywhere, statusesOf } from './settings.ts'
 import { firstValues, namesIn, type StepValues } from './values.ts'
 

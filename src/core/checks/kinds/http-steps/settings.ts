@@ -12,7 +12,7 @@ import {
 } from '../../../base/settings/index.ts'
 import { expectedValues } from '../../assert/document.ts'
 import { textIn } from '../../assert/expectation.ts'
-import { addressesSettings, latencySetting, type SignIn } from '../../engine/index.ts'
+import { addressesSettings, latencySetting, proxySettings, reachSettings, type SignIn } from '../../engine/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -194,6 +194,8 @@ export const stepsSettings = {
   ...trustSettings,
   // A sequence may write and takes its time: nobody is to send it to each address without being asked.
   addresses: addressesSettings.never,
+  ...reachSettings,
+  ...proxySettings,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes that are read of an answer' },
 } as const satisfies SettingsSpec
 

@@ -14,7 +14,9 @@ import {
   type CheckContext,
   checksOn,
   includes,
+  proxySettings,
   sharedRead,
+  socketSettings,
   UnacceptedAnswerError,
 } from '../../engine/index.ts'
 import {
@@ -67,6 +69,8 @@ export const judgeFrom = {
 export const connectionSettings = {
   ...requestSettings,
   ...bodySettings,
+  ...proxySettings,
+  ...socketSettings,
   status: statusSetting,
   judgeFrom,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },

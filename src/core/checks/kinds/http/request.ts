@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
-import { isLoopback } from '../../../base/loopback.ts'
-import type { PeerAddress } from '../../../base/net/addresses.ts'
+import { isLocal, type PeerAddress } from '../../../base/net/addresses.ts'
 import type { Chain } from '../../../base/net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../../base/net/http/route.ts'
 import { createRedactor } from '../../../base/net/text.ts'
@@ -262,5 +261,5 @@ export function isOwnProcess(ip: string, port: number, url: string | undefined):
   const host = hostOf(own)
   // It listens at one address only.
   if (isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::') return ip === host
-  return isLoopback(ip) || ownAddresses().includes(ip)
+  return isLocal(ip) || ownAddresses().includes(ip)
 }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { MongoClient, MongoClientOptions } from 'mongodb'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
-import { hostPort, noteConnection } from '../../../base/net/connect.ts'
+import { hostPort, noteConnection, wayOut } from '../../../base/net/connect.ts'
 import { createRedactor, type Redact, sanitize } from '../../../base/net/text.ts'
 import { type FaultClass, ProbeError, refusedSignIn } from '../../../base/probe-error.ts'
 import {
@@ -364,6 +364,7 @@ function optionsFor(
   return {
     // Connects only to this node: its report on other nodes is evaluated, but svc never connects to them because of it.
     directConnection: true,
+    ...(wayOut().source === undefined ? {} : { localAddress: wayOut().source }),
     ...(target.user === ''
       ? {}
       : { auth: { username: target.user, password }, authSource: target.database || 'admin' }),

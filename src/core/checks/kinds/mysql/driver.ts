@@ -97,6 +97,8 @@ const sslOf = ({ ca, rejectUnauthorized }: TlsChoice) => ({
   verifyIdentity: rejectUnauthorized,
 })
 
+const byAccount = () => () => Buffer.alloc(0)
+
 async function optionsFor(target: DatabaseTarget, ip: string, files: ConfiguredFiles): Promise<ConnectionOptions> {
   const tls = await tlsChoice(target, ip, files)
   if (tls?.rejectUnauthorized && tls.servername === undefined) {
@@ -113,6 +115,8 @@ async function optionsFor(target: DatabaseTarget, ip: string, files: ConfiguredF
     password: (await target.password?.reveal(files)) ?? '',
     ...(target.database === '' ? {} : { database: target.database }),
     ...(tls ? { ssl: sslOf(tls) } : {}),
+    // Over a Unix socket, the server asks the system for the account of this process, and this client for nothing.
+    ...(ip.startsWith('/') ? { authPlugins: { auth_socket: byAccount, unix_socket: byAccount } } : {}),
     connectAttributes: { program_name: 'svc-health' },
     // The engine's deadline applies instead.
     connectTimeout: 0,

@@ -1,5 +1,6 @@
 import { isLoopback } from '../../../base/loopback.ts'
 import { databaseKind, figure, queriesCost } from '../../database/index.ts'
+import { socketSettings } from '../../engine/index.ts'
 import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
@@ -77,6 +78,7 @@ export default databaseKind({
       doc: 'mysql://user@host:port/database, without a password; the database may be left out',
     },
     password: { type: 'secret', doc: "The user's password" },
+    ...socketSettings,
   },
   preload: loadMysql,
   open: openMysql,

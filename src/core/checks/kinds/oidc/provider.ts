@@ -10,10 +10,11 @@ import { readTrust, trustSettings } from '../../../base/net/trust.ts'
 import { hostOf, portOf, usualPort } from '../../../base/net/url.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { hostAndPort, type Secret, type SettingsSpec, type Values } from '../../../base/settings/index.ts'
-import { type CheckContext, latencySetting } from '../../engine/index.ts'
+import { type CheckContext, latencySetting, proxySettings } from '../../engine/index.ts'
 
 /** Settings for the requests and their credentials, which several checks share. */
 export const sharedSettings = {
+  ...proxySettings,
   issuer: {
     type: 'url',
     protocols: ['http', 'https'],

@@ -8,6 +8,7 @@ import { firstFile } from '../../../base/system/files.ts'
 import { plainEnvironment, runProgram } from '../../../base/system/run-program.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
 import {
+  addressGroups,
   atMost,
   type CheckContext,
   checksOn,
@@ -16,7 +17,7 @@ import {
   machineKind,
   notChecked,
   type Result,
-  reachable,
+  reachSettings,
 } from '../../engine/index.ts'
 
 /** The packets to send: the address is already resolved, so it can never be taken for a flag. */
@@ -25,6 +26,8 @@ type PingRequest = {
   readonly count: number
   /** Milliseconds to wait for the reply to a packet. */
   readonly waitMs: number
+  /** The address of this machine to send from. */
+  readonly source?: string | undefined
 }
 
 /** A command line of the system's own program. */
@@ -38,22 +41,27 @@ type PingCommand = {
 const pause = '0.2'
 
 /** The command for a platform of Node. Undefined for one whose program svc does not know. */
-export function pingCommand(platform: string, { ip, count, waitMs }: PingRequest): PingCommand | undefined {
+export function pingCommand(platform: string, { ip, count, waitMs, source }: PingRequest): PingCommand | undefined {
   const six = isIP(ip) === 6
   const packets = String(count)
+  const seconds = String(Math.ceil(waitMs / 1_000))
+  const to = source === undefined ? [ip] : [platform === 'linux' ? '-I' : '-S', source, ip]
   switch (platform) {
     case 'linux':
       return {
         files: ['/usr/bin/ping', '/bin/ping', '/usr/sbin/ping', '/sbin/ping'],
-        args: ['-n', '-q', six ? '-6' : '-4', '-c', packets, '-i', pause, '-W', String(Math.ceil(waitMs / 1_000)), ip],
+        args: ['-n', '-q', six ? '-6' : '-4', '-c', packets, '-i', pause, '-W', seconds, ...to],
       }
     case 'darwin':
       // ping6 has no option for the time to wait.
       return six
-        ? { files: ['/sbin/ping6'], args: ['-n', '-q', '-c', packets, '-i', pause, ip] }
-        : { files: ['/sbin/ping'], args: ['-n', '-q', '-c', packets, '-i', pause, '-W', String(waitMs), ip] }
+        ? { files: ['/sbin/ping6'], args: ['-n', '-q', '-c', packets, '-i', pause, ...to] }
+        : { files: ['/sbin/ping'], args: ['-n', '-q', '-c', packets, '-i', pause, '-W', String(waitMs), ...to] }
     case 'win32':
-      return { files: [system32File('PING.EXE')], args: [six ? '-6' : '-4', '-n', packets, '-w', String(waitMs), ip] }
+      return {
+        files: [system32File('PING.EXE')],
+        args: [six ? '-6' : '-4', '-n', packets, '-w', String(waitMs), ...to],
+      }
     default:
       return undefined
   }
@@ -102,6 +110,7 @@ const pingSettings = {
     values: ['first', 'all'],
     doc: 'Which addresses of the name to test. By default `first` in Basic, `all` from Standard on',
   },
+  ...reachSettings,
 } as const satisfies SettingsSpec
 type PingSettings = Values<typeof pingSettings>
 
@@ -122,12 +131,13 @@ const privilege = "sysctl -w net.ipv4.ping_group_range='0 2147483647', or setcap
 
 /** Runs the program for each address, one after the other. */
 async function* pings(_: object, settings: PingSettings, context: CheckContext): AsyncGenerator<Outcome> {
-  const { host, count: packets, wait: waitMs } = settings
-  const all = reachable(await context.resolve(host.replace(/^\[(.*)\]$/, '$1')))
+  const { host, count: packets, wait: waitMs, sourceAddress: source } = settings
+  const groups = await addressGroups(context, host.replace(/^\[(.*)\]$/, '$1'))
   const which = settings.addresses ?? (includes(context.mode, 'Standard') ? 'all' : 'first')
-  for (const ip of all.slice(0, which === 'first' ? 1 : maxAddresses)) {
+  const most = which === 'first' ? 1 : maxAddresses / groups.length
+  for (const ip of groups.flatMap(({ ips }) => ips.slice(0, most))) {
     context.step('loss', ip)
-    const command = pingCommand(process.platform, { ip, count: packets, waitMs })
+    const command = pingCommand(process.platform, { ip, count: packets, waitMs, source })
     if (!command) throw new ProbeError('internal', `svc does not know the program ping of ${process.platform}`)
     const file = await firstFile(command.files)
     if (file === undefined) {
@@ -144,6 +154,7 @@ async function* pings(_: object, settings: PingSettings, context: CheckContext):
       yield { ip, unusable: `${file} does not know the options of svc: ${words}` }
     else yield { ip, ...(parsePing(ended.stdout) ?? { problem: words === '' ? 'no output' : words }) }
   }
+  for (const { cause } of groups) if (cause !== undefined) throw cause
 }
 
 const check = checksOn<object>()

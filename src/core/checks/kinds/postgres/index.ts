@@ -1,4 +1,5 @@
 import { databaseKind, queriesCost, truth } from '../../database/index.ts'
+import { socketSettings } from '../../engine/index.ts'
 import { behindSignIn, bytes, type Recognition } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
@@ -65,6 +66,7 @@ export default databaseKind({
       doc: 'postgres://user@host:port/database, without a password',
     },
     password: { type: 'secret', doc: "The user's password" },
+    ...socketSettings,
   },
   open: openPostgres,
   clock: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at',

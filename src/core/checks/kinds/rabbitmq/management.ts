@@ -6,7 +6,14 @@ import { readTrust, trustSettings, unusedTrust } from '../../../base/net/trust.t
 import { MissingPrivilegeError, ProbeError, refusedSignIn } from '../../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
-import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  checksOn,
+  latencySetting,
+  proxySettings,
+} from '../../engine/index.ts'
 
 /** The settings of the connection. */
 export const connectSettings = {
@@ -20,6 +27,7 @@ export const connectSettings = {
   password: { type: 'secret', required: true, doc: 'Password of the account; sent in Standard and Advanced' },
   insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// even to another machine' },
   ...trustSettings,
+  ...proxySettings,
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum response time of the management API'),
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { isLoopback } from '../../../base/loopback.ts'
 import type { PeerAddress } from '../../../base/net/addresses.ts'
+import { isLocal } from '../../../base/net/addresses.ts'
 import { type Chain, whyDistrusted } from '../../../base/net/certificates.ts'
 import { connectTcp, listConnections } from '../../../base/net/connect.ts'
 import { RequestReplyConnection } from '../../../base/net/request-reply.ts'
@@ -11,7 +11,14 @@ import { hostOf, portOf } from '../../../base/net/url.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../../base/probe-error.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
-import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
+import {
+  type AddressTurn,
+  type CheckContext,
+  type Connection,
+  checksOn,
+  latencySetting,
+  socketSettings,
+} from '../../engine/index.ts'
 import { encode, isError, type RedisReply, RespReader } from './resp.ts'
 
 /** The threshold of connecting, PING and the round trip. */
@@ -31,6 +38,7 @@ export const connectSettings = {
   password: { type: 'secret', doc: 'Password of the user, or of the server (requirepass)' },
   insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// even to another machine' },
   ...trustSettings,
+  ...socketSettings,
   latency: connectLatency,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
@@ -173,7 +181,7 @@ export async function openRedis(
 ): Promise<RedisConnection> {
   const { address } = at
   const { user, database } = target
-  if (password !== undefined && !target.tls && !insecure && !isLoopback(at.ip)) {
+  if (password !== undefined && !target.tls && !insecure && !isLocal(at.ip)) {
     const advice = 'use rediss://, or insecure: true if the network is trusted'
     throw new ProbeError('data', `the password is not sent to ${address} without TLS: ${advice}`)
   }
