@@ -120,6 +120,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'monitors discover': 'init.test.ts',
   'monitors edit': 'monitor-entries.test.ts',
   'monitors remove': 'monitor-entries.test.ts',
+  import: 'import.test.ts',
   init: 'init.test.ts',
   drill: 'drill.test.ts',
   nodes: 'nodes.test.ts',
