@@ -43,7 +43,7 @@ const secretParts: readonly RegExp[] = [
   // token=…, "password": "…" and --password …, then the commands of mail and chat.
   /((?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|credentials?|signature)["']?\s*[=:]+\s*["']?)[^\s"'&,;]+/gi,
   /(\b(?:sig|session|auth|key)=+)[^\s"'&,;]+/gi,
-  /(--?[\w-]*(?:passw(?:or)?d|secret|token|api-?key|credentials?)[\s=]+)\S+/gi,
+  /((?<![\w-])--?[\w-]{0,40}(?:passw(?:or)?d|secret|token|api-?key|credentials?)[\s=]+)\S+/gi,
   /((?:^|\s)-p)\S+/g,
   /\b((?:PASS|LOGIN|AUTHENTICATE)\s+)\S[^\r\n]*/g,
   // Long runs that look random, as in the URL of a webhook.

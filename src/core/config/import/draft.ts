@@ -68,9 +68,13 @@ export class Draft {
 
   /** A reference to a secret in place of its value, which is neither kept nor shown. */
   secret(setting: string, value: unknown): { readonly env: string } {
-    const own = `${this.name} ${setting}`.replaceAll(/[^A-Za-z0-9]+/g, '_').toUpperCase()
+    const own =
+      `${this.name} ${setting}`
+        .toUpperCase()
+        .match(/[A-Z0-9]+/g)
+        ?.join('_') ?? 'SECRET'
     const variable = variableIn(value)
-    const reference = { env: variable ?? own.replaceAll(/^_+|_+$/g, '').replace(/^(?=\d)/, 'SVC_') }
+    const reference = { env: variable ?? own.replace(/^(?=\d)/, 'SVC_') }
     this.secrets.push({ reference, isOwn: variable === undefined, setting })
     return reference
   }
@@ -188,7 +192,7 @@ export function duration(ms: number): string {
 /** The milliseconds of `1m30s`, as programs in Go write durations, or of a number with a unit of its own. */
 export function milliseconds(value: unknown, unit: keyof typeof units = 'ms'): number {
   if (!Number.isNaN(Number(value))) return Number(value) * units[unit]
-  const parts = [...String(value).matchAll(/([\d.]+)(ms|h|m|s|d)/g)]
+  const parts = [...String(value).matchAll(/(?<![\d.])([\d.]{1,20})(ms|h|m|s|d)/g)]
   return parts.reduce((sum, [, figure, of]) => sum + Number(figure) * units[of as keyof typeof units], 0)
 }
 

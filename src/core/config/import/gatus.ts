@@ -22,7 +22,7 @@ const schemes: Readonly<Record<string, Declined | ((url: string) => Raw)>> = {
   https: (url) => ({ kind: 'http', url, redirects: 10 }),
   tcp: (url) => ({ kind: 'tcp', ...hostPort(url) }),
   tls: (url) => ({ kind: 'tls', ...hostPort(url, 443) }),
-  starttls: (url) => ({ kind: 'tls', ...hostPort(url), starttls: startTls[/\d+$/.exec(url)?.[0] ?? ''] ?? 'smtp' }),
+  starttls: (url) => ({ kind: 'tls', ...hostPort(url), starttls: startTls[String(hostPort(url)['port'])] ?? 'smtp' }),
   icmp: (url) => ({ kind: 'ping', host: hostPort(url)['host'] }),
   grpc: (url) => ({ kind: 'grpc', ...hostPort(url) }),
   grpcs: (url) => ({ kind: 'grpc', ...hostPort(url), tls: true }),

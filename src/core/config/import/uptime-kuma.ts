@@ -1,4 +1,5 @@
 import type { Raw } from '../../base/settings/index.ts'
+import { parseJsonPath } from '../../checks/assert/document.ts'
 import type { Declined } from './declined.ts'
 import {
   Draft,
@@ -44,10 +45,12 @@ const types: Readonly<Record<string, Declined | ((raw: Raw) => Raw)>> = {
 
 const jsonQuery: Rule = (value, draft) => {
   const { jsonPath: path = '$', jsonPathOperator: operator = '==' } = draft.entry
-  // A path of JSONata that means the same in svc.
-  const [, steps] = /^\$?\.?((?:[\p{L}_][\p{L}\p{N}_]*|\[\d+\]|\.)*)$/u.exec(String(path)) ?? []
-  if (steps === undefined || operator === 'contains') return draft.disable('jsonPath', 'condition')
-  const at = `$${/^(?:\[|$)/.test(steps) ? '' : '.'}${steps}`
+  const at = String(path)
+    .replace(/^(?!\$)(?=\[)/, '$$')
+    .replace(/^(?!\$)/, '$.')
+  // JSONata, of which only names and indexes mean the same in svc.
+  const isPath = /^[\p{L}\p{N}_.$[\]]*$/u.test(at) && parseJsonPath(at) !== undefined
+  if (!isPath || operator === 'contains') return draft.disable('jsonPath', 'condition')
   return draft.expect('json', operator === '==' ? literal(value) : `${String(operator)} ${String(value)}`, at)
 }
 
