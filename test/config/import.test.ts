@@ -66,7 +66,6 @@ const later: readonly { readonly entry: string; readonly lacks: string }[] = [
   { entry: 'endpoint "mail"', lacks: 'starttls' },
   { entry: 'endpoint "api with a certificate of its own"', lacks: 'clientCert' },
   { entry: 'endpoint "through the proxy"', lacks: 'proxy' },
-  { entry: 'endpoint "with a token"', lacks: 'oauth2' },
   { entry: 'endpoint "gone for good"', lacks: 'rcode' },
   { entry: 'endpoint "v4 only"', lacks: 'family' },
   { entry: 'module "imap_starttls"', lacks: 'dialogue' },
