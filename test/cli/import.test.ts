@@ -24,9 +24,9 @@ describe('svc import', () => {
     expect([code, stdout]).toEqual([0, `${written()} is written and valid: 2 entries of ${source}\n`])
     expect(stderr).toContain('endpoint "shop": http shop\n')
     expect(stderr).toContain('endpoint "chat": no monitor\n  not expressed: url: svc does not speak WebSocket\n')
-    expect(stderr).toContain('Set SHOP_TOKEN: token of shop\n')
+    expect(stderr).toContain('Set SHOP_X_TOKEN: X-Token of shop\n')
     const text = readFileSync(written(), 'utf8')
-    expect(text).toContain('      token:\n        env: SHOP_TOKEN\n')
+    expect(text).toContain('      token:\n        env: SHOP_X_TOKEN\n')
     expect(`${text}${stderr}${stdout}`).not.toContain('hunter2')
     if (process.platform !== 'win32') expect(statSync(written()).mode & 0o777).toBe(0o600)
     expect((await home.run(['monitors', 'validate'])).code).toBe(0)
@@ -56,7 +56,7 @@ describe('svc import', () => {
   test('says in its document what each entry became', async () => {
     const { stdout } = await home.run(['import', source, '--json'])
     const { file, secrets, entries } = documentOf('import', stdout) as Record<string, unknown>
-    expect([file, secrets]).toEqual([written(), ['SHOP_TOKEN: token of shop']])
+    expect([file, secrets]).toEqual([written(), ['SHOP_X_TOKEN: X-Token of shop']])
     expect(entries).toEqual([
       { entry: 'endpoint "shop"', monitors: ['http shop'], notes: [] },
       { entry: 'endpoint "chat"', monitors: [], notes: ['not expressed: url: svc does not speak WebSocket'] },

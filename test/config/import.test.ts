@@ -218,7 +218,7 @@ describe('what may be a secret', () => {
     const headers = { Authorization: 'Bearer a' }
     const all = ['shop', 'shop', 'Shop'].map((name) => ({ name, url: 'https://shop.example.test/', headers }))
     const { secrets } = await imported(
-      JSON.stringify({ endpoints: [...all, { ...all[0], headers: { Cookie: '${SHARED}' } }] }),
+      JSON.stringify({ endpoints: [...all, { ...all[0], headers: { Cookie: `\${SHARED}` } }] }),
     )
     expect(secrets.map((line) => line.split(':')[0])).toEqual(['SHOP_TOKEN', 'SHOP_TOKEN_2', 'SHOP_TOKEN_3', 'SHARED'])
   })
@@ -275,6 +275,43 @@ describe('conditions of gatus', () => {
   )
 })
 
+describe('a module of blackbox_exporter', () => {
+  test('becomes a profile that monitors can use, with all that it expects', async () => {
+    const http = {
+      ...{ valid_status_codes: [200], headers: { Accept: 'text/html' }, basic_auth: { username: 'me', password: 'x' } },
+      fail_if_body_not_matches_regexp: ['(?i)welcome', 'b/c'],
+    }
+    const modules = {
+      web: { prober: 'http', timeout: '5s', http },
+      host: { prober: 'icmp' },
+      port: { prober: 'tcp' },
+      shop: { prober: 'grpc', grpc: { service: 'shop.v1', tls: true } },
+    }
+    const { yaml, entries } = await imported(JSON.stringify({ modules }))
+    expect(entries.map(({ problem, notes }) => [problem, notes])).toEqual(entries.map(() => [undefined, []]))
+    const used = yaml.replace(
+      'types: {}\n',
+      `types:
+  App:
+    - {profile: web, name: a, url: 'https://a.test/'}
+    - {profile: host, name: b, host: b.test}
+    - {profile: port, name: c, host: c.test, port: 1}
+    - {profile: shop, name: d, host: d.test, port: 2}
+`,
+    )
+    const home = await folder()
+    const path = await file(`${home}/svc.yaml`, used)
+    const { types } = await loadConfig({ ...here({}, home), path })
+    const names = types.App?.monitors.map(({ name }) => name)
+    expect(names).toEqual(['http a web', 'http a web 2', 'ping b host', 'tcp c port', 'grpc d shop'])
+    const [first, second] = types.App?.monitors.map(({ settings }) => settings) ?? []
+    expect([first, second]).toMatchObject([
+      { matches: '/welcome/i', status: ['200'], username: 'me', redirects: 10 },
+      { matches: '/b\\/c/', status: ['200'], username: 'me', redirects: 10 },
+    ])
+  })
+})
+
 describe('a file', () => {
   test('C22 with a setting that nobody knows gets a line for it, at any depth, and for a section', async () => {
     const text = JSON.stringify({
@@ -294,7 +331,7 @@ describe('a file', () => {
   })
 
   test('with a text that needs its template rendered becomes a comment', async () => {
-    const { entries } = await imported(endpoint({ url: 'https://${HOST}/' }))
+    const { entries } = await imported(endpoint({ url: `https://\${HOST}/` }))
     expect(entries[0]?.problem).toBe(`url: ${declined.template}`)
   })
 

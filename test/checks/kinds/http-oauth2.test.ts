@@ -203,9 +203,10 @@ test('H90 a refused client is a refused sign-in: no monitor repeats it during th
     'auth',
     expect.stringContaining('refused the client "mon": 401: invalid_client'),
   ])
-  const others = await Promise.all([run(peers, process), run({ ...peers, api: `${peers.api}/other` }, process)])
+  const other = await simulated()
+  const others = await Promise.all([run(peers, process), run({ ...peers, api: other.api }, process)])
   expect(others.flat().map(({ check }) => check)).toEqual(['sign-in', 'sign-in'])
-  expect([peers.state.asked.length, peers.state.heard]).toEqual([1, []])
+  expect([peers.state.asked.length, peers.state.heard, other.state.heard]).toEqual([1, [], []])
 })
 
 test.each([

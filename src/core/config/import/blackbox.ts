@@ -81,9 +81,9 @@ function dialogue(value: unknown): readonly Raw[] {
     }
     const asked = steps.at(-1)
     if (send !== undefined) {
-      const text = String(send)
-      const groups = [...text.matchAll(/\$\{(\d)\}/g)].map(([, index]) => [`group${index}`, asked?.['expect']])
-      if (asked && groups.length > 0) asked['capture'] = Object.fromEntries(groups)
+      const text = texts(send)[0] ?? ''
+      const groups = texts(asked?.['expect'] ?? '')[0]?.match(/(?<!\\)\((?!\?)/g) ?? []
+      if (asked && /\$\{\d\}/.test(text)) asked['capture'] = groups.map((_, index) => `group${index + 1}`)
       steps.push({ send: `${text.replaceAll(/(?<=\$\{)(?=\d\})/g, 'group')}\r\n` })
     }
     if (starttls === true) steps.push({ starttls })

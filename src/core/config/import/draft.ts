@@ -162,7 +162,7 @@ export const to = {
       if (!isSecretName(name) && hideSecrets(text) === text) draft.expect('headers', text, name)
       else if ('token' in draft.main || 'password' in draft.main) draft.disable(`${path}.${name}`, 'second credential')
       else {
-        draft.set('token', draft.secret('token', bearer ?? text))
+        draft.set('token', draft.secret(bearer === undefined ? name : 'token', bearer ?? text))
         if (bearer === undefined) draft.set('tokenHeader', name)
       }
     }
@@ -171,7 +171,9 @@ export const to = {
   /** OAuth 2.0, from the values of its settings. */
   oauth2: (draft: Draft, [tokenUrl, clientId, secret, scopes]: readonly unknown[]) =>
     draft.set('oauth2', {
-      ...{ tokenUrl, clientId, clientSecret: draft.secret('client secret', secret) },
+      tokenUrl,
+      clientId,
+      clientSecret: draft.secret('client secret', secret),
       ...(isUnset(scopes) ? {} : { scopes: Array.isArray(scopes) ? scopes : String(scopes).split(' ') }),
     }),
   /** So many failures in a row, at this interval, are a confirmed fault. */

@@ -116,7 +116,8 @@ export const goss: Format = {
     Object.entries(resources).flatMap(([type, resource]) =>
       Object.entries(isMap(file[type]) ? file[type] : {}).map(([name, attributes]) => {
         const draft = new Draft(type, name, attributes)
-        const main = typeof resource === 'string' ? resource : resource.main(String(draft.entry['exec'] ?? name))
+        const main =
+          typeof resource === 'string' ? resource : resource.main(texts(draft.entry['exec'] ?? name)[0] ?? name)
         if (typeof main === 'string' || typeof resource === 'string') {
           draft.decline(type, typeof main === 'string' ? main : 'unknown')
           return draft

@@ -165,7 +165,9 @@ async function fileOf(head: readonly string[], drafts: readonly Draft[], written
   const proposals = own.map(
     ({ type, entry, draft, problem }, index) =>
       ({
-        ...{ type, entry, problem },
+        type,
+        entry,
+        problem,
         ...(own[index - 1]?.draft === draft ? {} : { note: linesOf(draft).join('\n') }),
       }) as Proposal,
   )
