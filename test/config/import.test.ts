@@ -15,7 +15,7 @@ const imported = async (text: string, from?: string): Promise<Imported> => {
 }
 const fixture = (name: string): string => readFileSync(new URL(`imports/${name}`, import.meta.url), 'utf8')
 
-/** What becomes of each entry of the files, in the order of the files. A `#` is in front of monitors that are comments. */
+/** The outcome for each entry of the files, in the order of the files. A `#` is in front of monitors that are comments. */
 const expected = {
   'gatus.yaml': {
     'endpoint "shop"': 'http shop, tls shop',

@@ -131,7 +131,7 @@ export const firstConfigs = document<Proposal>()({
   members: proposal,
 })
 
-/** What svc import made of a file. */
+/** The outcome of svc import. */
 export const imports = document<ImportedEntry>()({
   around: { target: string, file: string, secrets: strings },
   rows: 'entries',

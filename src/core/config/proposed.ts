@@ -1,7 +1,7 @@
 import type { Proposal, ProposedEntry } from '../checks/discover/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 
-/** What a proposed file has beside its monitors. */
+/** Parts of a proposed file beside its monitors. */
 export type ProposedParts = {
   /** The host block of a type. */
   readonly host?: { readonly type: ServerType; readonly settings: object } | undefined

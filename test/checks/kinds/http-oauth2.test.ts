@@ -34,8 +34,8 @@ async function simulated({
     status,
     issued: 0,
     accepts: (token: string) => token === `t${state.issued}`,
-    asked: [] as string[],
-    heard: [] as string[],
+    requests: [] as string[],
+    tokensSent: [] as string[],
   }
   const tokens = await serving((request, response) => {
     let body = ''
@@ -43,7 +43,7 @@ async function simulated({
       body += String(part)
     })
     request.on('end', () => {
-      state.asked.push(`${request.headers.authorization} ${body}`)
+      state.requests.push(`${request.headers.authorization} ${body}`)
       if (state.status !== 200) {
         response.writeHead(state.status, { 'Content-Type': 'application/json', Location: '/elsewhere' })
         response.end(JSON.stringify({ error: state.status === 401 ? 'invalid_client' : 'server_error' }))
@@ -58,14 +58,14 @@ async function simulated({
   })
   const api = await serving((request, response) => {
     const token = /^Bearer (.*)$/.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    state.heard.push(token)
+    state.tokensSent.push(token)
     response.statusCode = state.accepts(token) ? 200 : 401
     response.end(`you are ${token}`)
   })
   return { state, tokens: `${tokens}/token`, api }
 }
 
-/** What monitors of one process share. */
+/** Things that monitors of one process share. */
 const shared = () => {
   let ms = 1_000
   const context = { services: {}, limits: limits(), now: () => ms, date: () => new Date(ms) }
@@ -101,8 +101,8 @@ test('H87 gets a token with the credentials of the client, and sends it (simulat
   const results = await run(peers, shared())
   expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
   const basic = Buffer.from('mon:s3cret+pass').toString('base64')
-  expect(peers.state.asked).toEqual([`Basic ${basic} grant_type=client_credentials&scope=read+list`])
-  expect(peers.state.heard).toEqual(['t1'])
+  expect(peers.state.requests).toEqual([`Basic ${basic} grant_type=client_credentials&scope=read+list`])
+  expect(peers.state.tokensSent).toEqual(['t1'])
 })
 
 test('H87 H90 gets the token of a real provider (oidc-provider), which an API introspects, and none with another secret', async () => {
@@ -140,7 +140,7 @@ test('H87 H90 gets the token of a real provider (oidc-provider), which an API in
 test('H87 Basic requests no token, and sends none', async () => {
   const peers = await simulated()
   await run(peers, shared(), 'Basic')
-  expect([peers.state.asked, peers.state.heard]).toEqual([[], ['']])
+  expect([peers.state.requests, peers.state.tokensSent]).toEqual([[], ['']])
 })
 
 test('H88 one token serves all monitors that name the same client, until it ends (simulated provider)', async () => {
@@ -151,7 +151,7 @@ test('H88 one token serves all monitors that name the same client, until it ends
   process.pass(600_000)
   await run(peers, process)
   expect(peers.state.issued).toBe(2)
-  expect(new Set(peers.state.heard)).toEqual(new Set(['t1', 't2']))
+  expect(new Set(peers.state.tokensSent)).toEqual(new Set(['t1', 't2']))
 })
 
 test.each([
@@ -180,7 +180,7 @@ test('H89 an API that answers 401 to a token from before gets a new one once, fo
   process.pass(120_000)
   const all = await Promise.all([run(peers, process), run(peers, process)])
   expect(all.flat().filter(({ status }) => status !== 'ok')).toEqual([])
-  expect([peers.state.issued, peers.state.heard.toSorted()]).toEqual([2, ['t1', 't1', 't1', 't2', 't2']])
+  expect([peers.state.issued, peers.state.tokensSent.toSorted()]).toEqual([2, ['t1', 't1', 't1', 't2', 't2']])
 })
 
 test('H89 an API that refuses new tokens too fails, and makes svc request no more than one a minute (simulated provider)', async () => {
@@ -206,7 +206,7 @@ test('H90 a refused client is a refused sign-in: no monitor repeats it during th
   const other = await simulated()
   const others = await Promise.all([run(peers, process), run({ ...peers, api: other.api }, process)])
   expect(others.flat().map(({ check }) => check)).toEqual(['sign-in', 'sign-in'])
-  expect([peers.state.asked.length, peers.state.heard, other.state.heard]).toEqual([1, [], []])
+  expect([peers.state.requests.length, peers.state.tokensSent, other.state.tokensSent]).toEqual([1, [], []])
 })
 
 test.each([
@@ -219,7 +219,7 @@ test.each([
     const results = await run(peers, shared())
     expect(results.map(({ check, notChecked }) => [check, notChecked])).toEqual([['connect', 'missing']])
     expect(results[0]?.message).toContain(says)
-    expect(peers.state.heard).toEqual([])
+    expect(peers.state.tokensSent).toEqual([])
   },
 )
 

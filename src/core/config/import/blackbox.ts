@@ -1,5 +1,5 @@
 import { isMap, type Raw } from '../../base/settings/index.ts'
-import { Draft, type Format, maps, pattern, type Rules, texts, to } from './draft.ts'
+import { Draft, maps, pattern, type SettingRules, type ToolFormat, texts, to } from './draft.ts'
 
 const bodyRule =
   (isNegated: boolean) =>
@@ -17,8 +17,8 @@ const headerRule =
     }
   }
 
-/** Rules of the settings that stand under the name of a prober. */
-const rules: Rules = {
+/** SettingRules of the settings that stand under the name of a prober. */
+const rules: SettingRules = {
   preferred_ip_protocol: (value, draft) => {
     const { prober } = draft.entry
     const own = draft.entry[String(prober)]
@@ -79,11 +79,11 @@ function dialogue(value: unknown): readonly Raw[] {
       if (last?.['send'] !== undefined && last['expect'] === undefined) last['expect'] = pattern(expect)
       else steps.push({ expect: pattern(expect) })
     }
-    const asked = steps.at(-1)
+    const question = steps.at(-1)
     if (send !== undefined) {
       const text = texts(send)[0] ?? ''
-      const groups = texts(asked?.['expect'] ?? '')[0]?.match(/(?<!\\)\((?!\?)/g) ?? []
-      if (asked && /\$\{\d\}/.test(text)) asked['capture'] = groups.map((_, index) => `group${index + 1}`)
+      const groups = texts(question?.['expect'] ?? '')[0]?.match(/(?<!\\)\((?!\?)/g) ?? []
+      if (question && /\$\{\d\}/.test(text)) question['capture'] = groups.map((_, index) => `group${index + 1}`)
       steps.push({ send: `${text.replaceAll(/(?<=\$\{)(?=\d\})/g, 'group')}\r\n` })
     }
     if (starttls === true) steps.push({ starttls })
@@ -100,7 +100,7 @@ const probers: Readonly<Record<string, { readonly main: Raw; readonly target: Ra
   grpc: { main: { kind: 'grpc' }, target: { host: 'text', port: 'integer' } },
 }
 
-export const blackbox: Format = {
+export const blackbox: ToolFormat = {
   title: 'blackbox_exporter',
   recognizes: ({ modules }) => isMap(modules),
   reads: ['modules'],
@@ -109,16 +109,16 @@ export const blackbox: Format = {
       const draft = new Draft('module', name, module)
       const { prober, timeout, ...settings } = draft.entry
       const of = String(prober)
-      const known = Object.hasOwn(probers, of) ? probers[of] : undefined
-      if (!known) {
+      const declared = Object.hasOwn(probers, of) ? probers[of] : undefined
+      if (!declared) {
         draft.decline(`prober ${of}`, 'unknown')
         return draft
       }
-      draft.parameters = known.target
+      draft.parameters = declared.target
       Object.assign(
         draft.main,
-        known.main,
-        Object.fromEntries(Object.keys(known.target).map((key) => [key, `\${${key}}`])),
+        declared.main,
+        Object.fromEntries(Object.keys(declared.target).map((key) => [key, `\${${key}}`])),
       )
       const { [of]: own, ...others } = settings
       return draft.apply({ timeout: to.timeout('s') }, { timeout, ...others }).apply(rules, isMap(own) ? own : {})

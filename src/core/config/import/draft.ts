@@ -1,13 +1,13 @@
 import { isMap, type Raw } from '../../base/settings/index.ts'
 import { type Declined, declined, hideSecrets, isSecretName, variableIn } from './declined.ts'
 
-/** What becomes of one setting of another tool: a reason why nothing does, or a function that returns one or undefined. */
+/** How one setting of another tool is read: a reason why it is not, or a function that returns one or undefined. */
 export type Rule = Declined | ((value: unknown, draft: Draft, path: string) => Declined | undefined)
-/** Rules by the path of a setting, such as `client.timeout`, or by several paths with blanks between them. */
-export type Rules = Readonly<Record<string, Rule>>
+/** SettingRules by the path of a setting, such as `client.timeout`, or by several paths with blanks between them. */
+export type SettingRules = Readonly<Record<string, Rule>>
 
 /** A tool whose files svc reads. */
-export type Format = {
+export type ToolFormat = {
   readonly title: string
   readonly recognizes: (file: Raw) => boolean
   /** The sections that `drafts` reads. */
@@ -39,7 +39,7 @@ export class Draft {
   readonly host: Record<string, unknown> = {}
   /** The parameters of a profile with their types, if the entry becomes one. */
   parameters: Raw | undefined
-  /** What of the entry is not expressed, by reason. */
+  /** Parts of the entry that are not expressed, by reason. */
   readonly notes = new Map<Declined, string[]>()
   /** Why its monitors are comments, if they are. */
   problem: string | undefined
@@ -97,7 +97,7 @@ export class Draft {
   }
 
   /** Applies rules to all settings of the entry: one without a rule gets a line too, so that none is dropped silently. */
-  apply(rules: Rules, entry: Raw = this.entry, above = '', isOff = isUnset): this {
+  apply(rules: SettingRules, entry: Raw = this.entry, above = '', isOff = isUnset): this {
     for (const [key, value] of Object.entries(entry)) {
       const path = `${above}${key}`
       if (isOff(value)) continue
@@ -122,7 +122,7 @@ const disable =
   (_, draft, path) =>
     draft.disable(path, why)
 
-/** Rules that several tools share. */
+/** SettingRules that several tools share. */
 export const to = {
   /** Sets a setting to the value, as it is or converted; undefined sets nothing. */
   set,

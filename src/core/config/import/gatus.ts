@@ -4,12 +4,12 @@ import {
   Draft,
   duration,
   escaped,
-  type Format,
   hostPort,
   literal,
   maps,
   milliseconds,
-  type Rules,
+  type SettingRules,
+  type ToolFormat,
   tag,
   texts,
   to,
@@ -33,7 +33,7 @@ const schemes: Readonly<Record<string, Declined | ((url: string) => Raw)>> = {
   wss: 'websocket',
 }
 
-const rules: Rules = {
+const rules: SettingRules = {
   'name dns url': to.done,
   group: (value, { tags }) => void tags.push(tag(value)),
   enabled: (value, draft) => (value === false ? draft.disable('enabled', 'disabled') : undefined),
@@ -159,7 +159,7 @@ function statuses(conditions: readonly (readonly (string | undefined)[])[]): rea
   return starts.map((from, index) => (from === ends[index] ? `${from}` : `${from}-${ends[index]}`))
 }
 
-export const gatus: Format = {
+export const gatus: ToolFormat = {
   title: 'gatus',
   recognizes: ({ endpoints }) => Array.isArray(endpoints),
   reads: ['endpoints'],

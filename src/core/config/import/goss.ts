@@ -1,6 +1,6 @@
 import { isMap, type Raw } from '../../base/settings/index.ts'
 import type { Declined } from './declined.ts'
-import { Draft, type Format, hostPort, pattern, type Rule, type Rules, texts, to } from './draft.ts'
+import { Draft, hostPort, pattern, type Rule, type SettingRules, type ToolFormat, texts, to } from './draft.ts'
 
 /** A state that the kind demands by itself, or settings that demand the opposite. */
 const state =
@@ -26,7 +26,7 @@ const body: Rule = (value, draft) => {
 }
 const lines = (value: unknown): readonly string[][] => texts(value).map((line) => line.split(/:\s*(.*)/s).slice(0, 2))
 
-type Resource = { readonly main: (name: string) => Raw | Declined; readonly rules: Rules }
+type Resource = { readonly main: (name: string) => Raw | Declined; readonly rules: SettingRules }
 const timeout = to.timeout('ms')
 /** For each resource: the first monitor by its name, and the rules of its attributes; or why there is none. */
 const resources: Readonly<Record<string, Resource | Declined>> = {
@@ -108,7 +108,7 @@ const resources: Readonly<Record<string, Resource | Declined>> = {
   gossfile: 'unknown',
 }
 
-export const goss: Format = {
+export const goss: ToolFormat = {
   title: 'goss',
   recognizes: (file) => Object.keys(file).some((key) => Object.hasOwn(resources, key) && isMap(file[key])),
   reads: Object.keys(resources),

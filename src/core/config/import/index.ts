@@ -10,14 +10,14 @@ import type { LoadedConfig } from '../load.ts'
 import { proposedFile } from '../proposed.ts'
 import { blackbox } from './blackbox.ts'
 import { declined, hideSecrets, isSecretName } from './declined.ts'
-import type { Draft, Format } from './draft.ts'
+import type { Draft, ToolFormat } from './draft.ts'
 import { gatus } from './gatus.ts'
 import { goss } from './goss.ts'
 import { uptimeKuma } from './uptime-kuma.ts'
 
-const formats = { gatus, blackbox, goss, 'uptime-kuma': uptimeKuma } as const satisfies Record<string, Format>
+const formats = { gatus, blackbox, goss, 'uptime-kuma': uptimeKuma } as const satisfies Record<string, ToolFormat>
 
-/** What became of one entry. */
+/** The outcome for one entry. */
 export type ImportedEntry = {
   /** The entry as its tool names it: `endpoint "shop"`. */
   readonly entry: string
@@ -25,7 +25,7 @@ export type ImportedEntry = {
   readonly monitors: readonly string[]
   /** Why its monitors are comments, if they are. */
   readonly problem?: string
-  /** What of the entry is not expressed, and why. */
+  /** Parts of the entry that are not expressed, and why. */
   readonly notes: readonly string[]
 }
 export type Imported = {
@@ -60,7 +60,7 @@ export async function importFile(
     throw new Fault('Local', `${where}: ${problem.message}`, { places: [place], hints: ['Render templates first.'] })
   }
   const file = isMap(value) ? value : {}
-  const format = Object.entries<Format>(formats).find(
+  const format = Object.entries<ToolFormat>(formats).find(
     ([name, one]) => (from ?? name) === name && one.recognizes(file),
   )?.[1]
   if (!format) {
@@ -112,9 +112,9 @@ function monitorsOf(drafts: readonly Draft[]): readonly Written[] {
   return drafts.flatMap((draft) =>
     draft.monitors().map((settings) => {
       const type = typeOfKind(String(settings['kind']))
-      const wanted = hideSecrets(draft.name).replaceAll(/\p{C}/gu, ' ').slice(0, 90)
-      let name = wanted
-      for (let more = 2; taken.has(`${type} ${String(settings['kind'])} ${name}`); more += 1) name = `${wanted} ${more}`
+      const base = hideSecrets(draft.name).replaceAll(/\p{C}/gu, ' ').slice(0, 90)
+      let name = base
+      for (let more = 2; taken.has(`${type} ${String(settings['kind'])} ${name}`); more += 1) name = `${base} ${more}`
       taken.add(`${type} ${String(settings['kind'])} ${name}`)
       return { type, draft, ...withoutSecrets({ ...settings, name }, draft) }
     }),
@@ -143,8 +143,8 @@ function nameSecretsApart(drafts: readonly Draft[]): void {
     drafts.flatMap(({ secrets }) => secrets.flatMap((one) => (one.isOwn ? [] : [one.reference.env]))),
   )
   for (const { reference } of drafts.flatMap(({ secrets }) => secrets.filter(({ isOwn }) => isOwn))) {
-    const wanted = reference.env
-    for (let more = 2; taken.has(reference.env); more += 1) reference.env = `${wanted}_${more}`
+    const base = reference.env
+    for (let more = 2; taken.has(reference.env); more += 1) reference.env = `${base}_${more}`
     taken.add(reference.env)
   }
 }

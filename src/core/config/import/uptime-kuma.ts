@@ -3,14 +3,14 @@ import { parseJsonPath } from '../../checks/assert/document.ts'
 import type { Declined } from './declined.ts'
 import {
   Draft,
-  type Format,
   hostPort,
   isUnset,
   literal,
   maps,
   milliseconds,
   type Rule,
-  type Rules,
+  type SettingRules,
+  type ToolFormat,
   tag,
   texts,
   to,
@@ -54,7 +54,7 @@ const jsonQuery: Rule = (value, draft) => {
   return draft.expect('json', operator === '==' ? literal(value) : `${String(operator)} ${String(value)}`, at)
 }
 
-const rules: Rules = {
+const rules: SettingRules = {
   'name type url hostname port grpcUrl parent jsonPath jsonPathOperator invertKeyword retryInterval': to.done,
   'oauth_client_id oauth_client_secret oauth_scopes oauth_auth_method active': to.done,
   interval: to.every('s'),
@@ -113,7 +113,7 @@ const rules: Rules = {
   },
 }
 
-export const uptimeKuma: Format = {
+export const uptimeKuma: ToolFormat = {
   title: 'Uptime Kuma',
   recognizes: ({ monitorList }) => Array.isArray(monitorList),
   reads: ['monitorList'],

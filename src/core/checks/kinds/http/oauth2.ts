@@ -54,8 +54,8 @@ export function oauth2Problem({ tokenUrl, clientSecret }: OAuth2, monitorUrl: st
 }
 
 type Token = { readonly access: string; readonly endsMs: number; readonly madeMs: number }
-/** The tokens of a process, which are kept nowhere else, by all that distinguishes them. */
-const kept = new WeakMap<object, Map<string, Promise<Token>>>()
+/** The tokens of a process, which are stored nowhere else, by all that distinguishes them. */
+const tokensOf = new WeakMap<object, Map<string, Promise<Token>>>()
 
 /** Milliseconds for which a token counts whose end the provider does not tell, and before which none is renewed. */
 const minuteMs = 60_000
@@ -80,8 +80,8 @@ export async function clientToken(
   const secret = await oauth2.clientSecret.reveal(context.files)
   const { tokenUrl, clientId, scopes = [] } = oauth2
   const key = JSON.stringify([tokenUrl, clientId, scopes, secret, caFile])
-  const tokens = kept.get(context.services) ?? new Map<string, Promise<Token>>()
-  kept.set(context.services, tokens)
+  const tokens = tokensOf.get(context.services) ?? new Map<string, Promise<Token>>()
+  tokensOf.set(context.services, tokens)
   const current = async (isUsable: (token: Token) => boolean): Promise<Token> => {
     const before = tokens.get(key)
     // Another monitor's request may have ended with its deadline, which is not that of this one.
