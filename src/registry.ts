@@ -27,6 +27,7 @@ export const commands: Record<string, Load> = {
   'heartbeats:remove': async () => (await import('./commands/heartbeats.ts')).HeartbeatsRemove,
   history: async () => (await import('./commands/history.ts')).default,
   impact: async () => (await import('./commands/impact.ts')).default,
+  import: async () => (await import('./commands/import.ts')).default,
   init: async () => (await import('./commands/init.ts')).default,
   'keys:create': async () => (await import('./commands/keys.ts')).KeysCreate,
   'keys:list': async () => (await import('./commands/keys.ts')).KeysList,

@@ -122,6 +122,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   'monitors edit': 'monitor-entries.test.ts',
   'monitors remove': 'monitor-entries.test.ts',
   'notify add': 'notify-add.test.ts',
+  import: 'import.test.ts',
   init: 'init.test.ts',
   drill: 'drill.test.ts',
   nodes: 'nodes.test.ts',

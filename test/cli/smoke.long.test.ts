@@ -87,6 +87,7 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['doctor', '--json'], code: 6 },
   { args: ['profile', 'remove', 'prod'], code: 0 },
   { args: ['init'], code: 2 },
+  { args: ['import', 'nowhere.yaml'], code: 12 },
   { args: ['serve', '--port', 'abc'], code: 2 },
   { args: ['serve', 'reload'], code: 6 },
   { args: ['completion', 'bash'], code: 0 },

@@ -249,18 +249,22 @@ class SvcHelp extends Help {
 
 /** Everything that `svc` lists, each command and topic in one row. */
 const overviewRows: Readonly<Record<string, readonly string[]>> = {
-  'FIRST STEPS': ['init', 'health', 'doctor'],
+  'FIRST STEPS': ['init, import', 'health', 'doctor'],
   MONITORING: 'monitors serve history silence ack notify drill impact heartbeat heartbeats nodes'.split(' '),
   ACCESS: ['login, logout', 'whoami', 'passwd', 'users', 'roles', 'sessions', 'keys', 'audit'],
   'THIS MACHINE': 'profile config secrets drivers backup restore api completion version'.split(' '),
 }
-const summaryOfLogin = 'Sign in to a server, with a token in the keychain, and out'
+/** The meaning of rows with two commands. */
+const pairs: Readonly<Record<string, string>> = {
+  'init, import': 'Write a svc.yaml for this machine, or from another tool',
+  'login, logout': 'Sign in to a server, with a token in the keychain, and out',
+}
 
 /** The answer of `svc` alone: everything that there is, on one screen. */
 async function overviewText({ commands, topics }: Registry, columns: number): Promise<string> {
   const meaning = async (name: string): Promise<readonly [string, string]> => {
     const summary = topics[name] ?? (await commands[name]?.())?.summary
-    return [name, summary ?? summaryOfLogin]
+    return [name, summary ?? pairs[name] ?? '']
   }
   const groups = await Promise.all(
     Object.entries(overviewRows).map(async ([title, names]) => [title, await Promise.all(names.map(meaning))] as const),

@@ -3,8 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Fault } from '../../core/base/errors.ts'
-import { registered } from '../../core/checks/kinds/index.ts'
-import { configurableKinds, isKindName, monitorName } from '../../core/checks/plan/index.ts'
+import { configurableKinds, monitorName } from '../../core/checks/plan/index.ts'
 import { type LoadedConfig, loadEdit } from '../../core/config/index.ts'
 import type { ServerType } from '../../core/protocol/index.ts'
 import { unknownName, variable } from '../command/flags.ts'
@@ -20,12 +19,6 @@ export type EntryChange = NamedMonitor & { readonly change: ConfigChange }
 type Kind = Awaited<ReturnType<typeof configurableKinds>>[number]
 type Entry = Readonly<Record<string, string | number>> & { readonly kind: string; readonly name: string }
 
-/** The server type to which the servers of a kind belong. */
-const typeOf = (kind: string): ServerType => {
-  const ports = isKindName(kind) ? registered[kind].ports : undefined
-  return (Object.keys(ports ?? {})[0] as ServerType | undefined) ?? 'App'
-}
-
 /**
  * The entry for a new monitor. Throws `Fault` Usage for an unknown kind, and for a target that the kind has no setting for.
  *
@@ -39,14 +32,14 @@ export async function entryFor(
   target: string,
   { type, name }: { readonly type?: ServerType | undefined; readonly name?: string | undefined },
 ): Promise<{ readonly type: ServerType; readonly entry: Entry }> {
-  const kinds = await configurableKinds()
+  const [kinds, { typeOfKind }] = await Promise.all([configurableKinds(), loadEdit()])
   const kind = kinds.find((one) => one.name === kindName)
   if (!kind) {
     const names = kinds.map((one) => one.name)
     throw unknownName('kind', kindName, names, 'Kinds')
   }
   const { label, settings } = targetOf(kind, target)
-  return { type: type ?? typeOf(kind.name), entry: { kind: kind.name, name: name ?? label, ...settings } }
+  return { type: type ?? typeOfKind(kind.name), entry: { kind: kind.name, name: name ?? label, ...settings } }
 }
 
 /** The settings that a target stands for, and the name that it gives. */

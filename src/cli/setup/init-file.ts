@@ -41,18 +41,23 @@ export const starterFile = (head: readonly string[]): string => `${head.map((lin
 # After every change: svc monitors validate && svc health
 `
 
+const initCommands = ['svc init', 'svc monitors discover'] as const
 /**
  * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
  * `Fault` Local when it exists or cannot be written.
  */
-export function newConfigPath(configFlag: string | undefined, env: ProcessEnvironment): string {
+export function newConfigPath(
+  configFlag: string | undefined,
+  env: ProcessEnvironment,
+  [command, prints]: readonly [string, string] = initCommands,
+): string {
   const path = resolve(configFlag ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
   if (!existsSync(path)) {
     demandWritable(path)
     return path
   }
-  throw new Fault('Local', `${path} exists, and svc init never overwrites a file`, {
-    hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
+  throw new Fault('Local', `${path} exists, and ${command} never overwrites a file`, {
+    hints: [`Print a proposal beside it: ${prints}`, `Or move it away first: mv '${path}' '${path}.old'`],
   })
 }
 

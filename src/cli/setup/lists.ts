@@ -1,5 +1,6 @@
 import { count } from '../../core/base/format.ts'
 import type { Proposal } from '../../core/checks/discover/index.ts'
+import type { ImportedEntry } from '../../core/config/import/index.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 import { thisMachine } from '../io/process.ts'
 import {
@@ -128,6 +129,13 @@ export const firstConfigs = document<Proposal>()({
   around: { target: string, file: string, monitors: integer, starter: flag, others: listOf(anyObject) },
   rows: 'proposals',
   members: proposal,
+})
+
+/** The outcome of svc import. */
+export const imports = document<ImportedEntry>()({
+  around: { target: string, file: string, secrets: strings },
+  rows: 'entries',
+  members: { entry: string, monitors: strings, problem: optional(string), notes: strings },
 })
 
 const installationStyles = {

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 import { isMap, type Problem } from '../base/settings/index.ts'
-import { monitorName } from '../checks/plan/index.ts'
+import { registered } from '../checks/kinds/index.ts'
+import { isKindName, monitorName } from '../checks/plan/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import { parseDocument } from './document.ts'
 import { kindIn } from './long-form.ts'
@@ -110,6 +111,12 @@ function lineEnd(text: string, end: number): number {
   const last = text.slice(0, end).trimEnd().length
   const next = text.indexOf('\n', last)
   return next < 0 ? text.length : next + 1
+}
+
+/** The server type to which the servers of a kind belong. */
+export const typeOfKind = (kind: string): ServerType => {
+  const ports = isKindName(kind) ? registered[kind].ports : undefined
+  return (Object.keys(ports ?? {})[0] as ServerType | undefined) ?? 'App'
 }
 
 /** The place of the monitors of a type, in the form that a file has. */

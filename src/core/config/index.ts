@@ -14,6 +14,7 @@ export async function configSchema(): Promise<object> {
 export const loadReading = async () => (await import('./preload.ts')).preloadReading
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
 export const loadEdit = () => import('./edit.ts')
+export const loadImport = () => import('./import/index.ts')
 export const loadRehearsal = () => import('./rehearsal.ts')
 export const proposals = () => import('./proposed.ts')
 export const loadDriverNeeds = () => import('./driver-needs.ts')

@@ -50,14 +50,23 @@ describeCosts([
   ...kindsWithRows.flatMap(({ kind, costs }) => (costs ? [{ ...costs, kind }] : [])),
   {
     kind: 'http',
-    start: overHttp(
-      pages(() => ({ '/': {} })),
-      (origin) => ({
-        plain: { url: `${origin}/` },
-        token: { url: `${origin}/`, token: password },
-        password: { url: `${origin}/`, username: 'monitor', password },
-      }),
-    ),
+    start: async () => {
+      // The provider is another server: a request for a token costs the checked one nothing.
+      const provider = await httpPeer((_, response) => void response.end('{"access_token": "t", "expires_in": 600}'))
+      const oauth2 = { tokenUrl: `http://${host}:${provider.port}/token`, clientId: 'svc', clientSecret: password }
+      const start = overHttp(
+        pages(() => ({ '/': {} })),
+        (origin) => ({
+          plain: { url: `${origin}/` },
+          token: { url: `${origin}/`, token: password },
+          password: { url: `${origin}/`, username: 'monitor', password },
+          oauth2: { url: `${origin}/`, oauth2 },
+        }),
+      )
+      const counting = await start()
+      const stop = async () => await Promise.all([counting.stop(), provider[Symbol.asyncDispose]()])
+      return { ...counting, stop }
+    },
   },
   {
     kind: 'svc',

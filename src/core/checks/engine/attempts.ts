@@ -191,7 +191,7 @@ async function beginSignIn(
   const account = monitor.kind.signsIn?.(monitor.settings as never, mode)
   if (!account) return undefined
   const signIns = await context.limits.signIns()
-  const target = monitor.kind.target?.(monitor.settings as never) ?? {}
+  const target = account.target ?? monitor.kind.target?.(monitor.settings as never) ?? {}
   const files = filesWithin(ownTime(monitor, mode))
   const key = await orAborted(signIns.keyOf(target, account, files), signal).catch((error: unknown) => {
     // Without a key, nothing would keep the account from being locked.

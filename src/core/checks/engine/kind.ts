@@ -75,6 +75,8 @@ export type SignIn = {
    * longer. Absent: they wait for the end of the monitor.
    */
   readonly result?: string
+  /** Where the account signs in, if that is not the target of the monitor. */
+  readonly target?: Target
 }
 
 type About<S extends SettingsSpec> = {

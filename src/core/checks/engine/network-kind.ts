@@ -125,7 +125,10 @@ export type NetworkKindDeclaration<
   ) => SignIn | undefined
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   /** Returns a result to skip the whole run, before any lookup, read or request. Undefined: the run proceeds. */
-  readonly declineRun?: (settings: Values<NoInfer<Own>>, context: CheckContext) => Result | undefined
+  readonly declineRun?: (
+    settings: Values<NoInfer<Own>>,
+    context: CheckContext,
+  ) => Result | undefined | Promise<Result | undefined>
   /** Whether only all addresses together tell what the settings ask for, so that each is checked by default. */
   readonly needsEachAddress?: (settings: Values<NoInfer<Own>>) => boolean
   /** Returns a result to skip an address, or that takes the place of a connection. Undefined: it connects. */
@@ -203,7 +206,7 @@ export function networkKind<
     async *run(joined, context) {
       const settings = joined as unknown as SettingsOf
       const { host = '', port = 0 } = target(settings)
-      const declined = declineRun?.(settings, context)
+      const declined = await declineRun?.(settings, context)
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
       const observations = new Map<Check<C>, Located<unknown>[]>()

@@ -19,6 +19,7 @@ import {
   socketSettings,
   UnacceptedAnswerError,
 } from '../../engine/index.ts'
+import { type ClientToken, clientToken, oauth2Setting } from './oauth2.ts'
 import {
   openRequest,
   type RequestConnection,
@@ -68,6 +69,7 @@ export const judgeFrom = {
 
 export const connectionSettings = {
   ...requestSettings,
+  oauth2: oauth2Setting,
   ...bodySettings,
   ...proxySettings,
   ...socketSettings,
@@ -82,6 +84,8 @@ type Prepared = {
   readonly route: RequestRoute
   /** Links are checked once per run, for the first address that answers. */
   readonly links: { taken: boolean }
+  /** The token of the client, in a mode that signs in. */
+  readonly token: ClientToken | undefined
 }
 
 /** A connection for one request. Its route contains the nonce of this connection. */
@@ -107,19 +111,36 @@ export async function prepareHttp(settings: ConnectionSettings, context: CheckCo
   const url = new URL(settings.url)
   context.step('connect', url.host)
   const options = { mode: context.mode, accept: acceptOf(settings), asksPeer: asksPeer(settings), files: context.files }
-  return { route: await routeOf(settings, url, options), links: { taken: false } }
+  const route = await routeOf(settings, url, options)
+  const { oauth2, caFile } = settings
+  const token = oauth2 && route.signsIn ? await clientToken(oauth2, caFile, context) : undefined
+  return { route: token ? routeWithToken(route, token) : route, links: { taken: false }, token }
 }
 
 export async function openHttp(
   at: AddressTurn,
   settings: ConnectionSettings,
   context: CheckContext,
-  { route: common, links }: Prepared,
+  { route: common, links, token }: Prepared,
 ): Promise<Http> {
   const nonce = newNonce()
-  const connection = await openRequest(at, routeWithNonce(common, nonce), context)
+  let connection = await openRequest(at, routeWithNonce(common, nonce), context)
+  const { request, ...first } = connection
   return {
-    ...connection,
+    ...first,
+    get route() {
+      return connection.route
+    },
+    close: async () => await connection.close(),
+    async request(during) {
+      const arrival = await request(during)
+      const isRefused = arrival.head.status === 401 && arrival.url.origin === first.route.url.origin
+      const renewed = isRefused ? await token?.renewed() : undefined
+      if (!renewed) return arrival
+      arrival.socket.destroy()
+      connection = await openRequest(at, routeWithToken(first.route, renewed), during)
+      return await connection.request(during)
+    },
     nonce,
     accepted: acceptedStatuses(settings, context.mode, common.withheld),
     sends: common.method !== 'POST' || includes(context.mode, 'Standard'),
@@ -127,6 +148,11 @@ export async function openHttp(
     readsXml: readsXml(settings),
     links,
   }
+}
+
+const routeWithToken = (route: RequestRoute, { access, redact }: ClientToken): RequestRoute => {
+  const header = { Authorization: `Bearer ${access}` }
+  return { ...route, own: { ...route.own, ...header }, credentials: { ...route.credentials, ...header }, redact }
 }
 
 /**

@@ -8,6 +8,7 @@ import { loadXmlParser } from '../../assert/xml.ts'
 import {
   evaluateAccepted,
   ignoredHeaders,
+  includes,
   type JoinedSettings,
   networkKind,
   type ReachSettings,
@@ -16,6 +17,7 @@ import { byCertificateName, healthPageOf, httpServer, pageOf, trustOf } from '..
 import { checks } from './checks.ts'
 import { asksPeer, connectionSettings, openHttp, prepareHttp, readsJson, readsXml } from './connection.ts'
 import { hostProblem } from './links.ts'
+import { missingToken, oauth2Problem } from './oauth2.ts'
 import { declineForPeer, declineOwnProcess, reservedHeaders, signsIn, urlProblem } from './request.ts'
 
 export {
@@ -56,6 +58,7 @@ export default networkKind({
     adds: [
       { setting: 'token', from: 'Standard', signIns: 1 },
       { setting: 'password', from: 'Standard', signIns: 1 },
+      { setting: 'oauth2', from: 'Standard', signIns: 1 },
     ],
     besides:
       'Each link that `links` selects adds one connection and one request to the server that it names, and so does each redirect. With `method: POST`, a Basic run connects and sends no request.',
@@ -65,7 +68,11 @@ export default networkKind({
   eachAddressFrom: 'Standard',
   signsIn,
   validate,
-  declineRun: (settings, context) => (asksPeer(settings) ? declineForPeer(context) : undefined),
+  declineRun: async (settings, context) => {
+    const declined = asksPeer(settings) ? declineForPeer(context) : undefined
+    if (declined || settings.oauth2 === undefined || !includes(context.mode, 'Standard')) return declined
+    return await missingToken(settings.oauth2, settings.caFile, context)
+  },
   declineAddress: (at, settings, context) => (asksPeer(settings) ? declineOwnProcess(at, context) : undefined),
   prepare: prepareHttp,
   connect: {
@@ -86,13 +93,16 @@ const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !=
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: HttpSettings): string | undefined {
-  const { method, username, url, password, token, tokenHeader, headers, body } = settings
+  const { method, username, url, password, token, tokenHeader, oauth2, headers, body } = settings
   const urlMistake = urlProblem(settings)
   if (urlMistake !== undefined) return urlMistake
   if (body !== undefined && method !== 'POST') return 'a body needs method: POST'
   if (settings.samples !== undefined && method === 'POST')
     return 'samples would send the POST several times: use a request that changes nothing'
-  if (token !== undefined && password !== undefined) return 'token and password exclude each other'
+  if ([token, password, oauth2].filter((one) => one !== undefined).length > 1)
+    return 'token, password and oauth2 exclude each other'
+  const oauth2Mistake = oauth2 && oauth2Problem(oauth2, url)
+  if (oauth2Mistake !== undefined) return oauth2Mistake
   if (password !== undefined && username === undefined) return 'password needs a username'
   const { header, contains, matches, json, xml } = settings
   if (holdsNonce(header, contains, matches, json, xml) && !holdsNonce(url, headers, body)) {
@@ -103,7 +113,7 @@ function validate(settings: HttpSettings): string | undefined {
     settings.health || contains !== undefined || matches !== undefined || readsJson(settings) || readsXml(settings)
   if (method === 'HEAD' && readsBody) return 'method: HEAD has no body to evaluate'
   const names = Object.keys(headers ?? {})
-  const hasSecret = password !== undefined || token !== undefined
+  const hasSecret = password !== undefined || token !== undefined || oauth2 !== undefined
   // Many servers may share one address and be distinguished by Host. The secret is only for the one in `url`.
   if (hasSecret && names.some((name) => name.toLowerCase() === 'host'))
     return 'headers may not set Host together with a password or token'

@@ -27,6 +27,8 @@ import {
   warn,
 } from '../../engine/index.ts'
 
+import { clientSignIn, type OAuth2 } from './oauth2.ts'
+
 /** The settings of a request, which all kinds that send one share. */
 export const requestSettings = {
   url: {
@@ -111,7 +113,7 @@ type RouteOptions = {
  * one of them cannot be read.
  */
 export async function routeOf(
-  settings: RequestSettings,
+  settings: RequestSettings & Credentials,
   url: URL,
   { mode, accept, asksPeer, files }: RouteOptions,
 ): Promise<RequestRoute> {
@@ -154,9 +156,13 @@ export function routeWithNonce(route: RequestRoute, nonce: string): RequestRoute
   }
 }
 
-type Credentials = Pick<RequestSettings, 'username' | 'password' | 'token' | 'tokenHeader'>
+type Credentials = Pick<RequestSettings, 'username' | 'password' | 'token' | 'tokenHeader'> & {
+  readonly oauth2?: OAuth2 | undefined
+}
 
 async function credentialsOf(settings: Credentials, files: ConfiguredFiles) {
+  // The token of a client is known later.
+  if (settings.oauth2 !== undefined) return { headers: {}, secrets: [] }
   if (settings.token !== undefined) {
     const token = await settings.token.reveal(files)
     const headers =
@@ -168,13 +174,15 @@ async function credentialsOf(settings: Credentials, files: ConfiguredFiles) {
   return { headers: { Authorization: `Basic ${packed}` }, secrets: [password, packed] }
 }
 
-const hasCredentials = ({ password, token }: Credentials): boolean => password !== undefined || token !== undefined
+const hasCredentials = ({ password, token, oauth2 }: Credentials): boolean =>
+  password !== undefined || token !== undefined || oauth2 !== undefined
 
 /** The account whose credentials this mode sends, from Standard on. Undefined if none are configured. */
-export const signsIn = (settings: Credentials, mode: ExecutionMode): SignIn | undefined =>
-  hasCredentials(settings) && includes(mode, 'Standard')
-    ? { account: settings.username ?? 'token', secrets: [settings.token, settings.password], result: 'status' }
-    : undefined
+export const signsIn = (settings: Credentials, mode: ExecutionMode): SignIn | undefined => {
+  if (!hasCredentials(settings) || !includes(mode, 'Standard')) return undefined
+  if (settings.oauth2 !== undefined) return clientSignIn(settings.oauth2)
+  return { account: settings.username ?? 'token', secrets: [settings.token, settings.password], result: 'status' }
+}
 
 /** A connection to one address, for one request. */
 export type RequestConnection<R extends Route = Route> = Connection & {

@@ -28,6 +28,9 @@ import {
   userToken,
 } from './token-checks.ts'
 
+export { providerAt } from './provider.ts'
+export { byClient } from './token.ts'
+
 /** Why the settings cannot be combined, or undefined. */
 function validate(
   settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof secretRefusal.settings>,
