@@ -100,6 +100,16 @@ test('C20 svc monitors remove takes an entry out of the file that has it, and sh
   expect(readFileSync(part, 'utf8')).toBe(`types:\n  Sql:\n    # last\n${tcp('four')}`)
 })
 
+test('C20 svc monitors remove says that svc serve waits where that is more than a tenth of the monitors', async () => {
+  const some = (length: number): string => Array.from({ length }, (_, at) => tcp(`m${at}`)).join('')
+  put(`types:\n  App:\n${some(9)}`)
+  expect((await monitors('remove', 'm0')).stderr).toContain(
+    'Note: a running svc serve goes on with the old file: it removes 1 of 9 monitors: App/tcp m0 (if this is intended: svc serve reload)',
+  )
+  put(`types:\n  App:\n${some(10)}`)
+  expect((await monitors('remove', 'm0')).stderr).not.toContain('Note:')
+})
+
 test('C20 svc monitors add and remove do not write a file of another account, or one that has changed meanwhile', async () => {
   put(`types:\n  App:\n${tcp('one')}${tcp('two')}`)
   const before = read()

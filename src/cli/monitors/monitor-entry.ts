@@ -3,10 +3,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Fault } from '../../core/base/errors.ts'
+import { writeMonitorOfType } from '../../core/checks/engine/index.ts'
 import { registered } from '../../core/checks/kinds/index.ts'
 import { configurableKinds, isKindName, monitorName } from '../../core/checks/plan/index.ts'
 import { type LoadedConfig, loadEdit } from '../../core/config/index.ts'
 import type { ServerType } from '../../core/protocol/index.ts'
+import { reasonToWait } from '../../core/watch/configuration/index.ts'
 import { unknownName, variable } from '../command/flags.ts'
 import { leaveSignalsTo, spawnOn } from '../io/command-child.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
@@ -102,6 +104,12 @@ export async function removal(
   const { path, before, at, type, monitor } = await entryNamed(name, flags, env)
   const { withoutItem } = await loadEdit()
   return { type, monitor, change: { path, before, after: await withoutItem(before, at) } }
+}
+
+/** Why `svc serve` does not put a removal into force by itself, if it does not. `types`: what is left. */
+export function reasonToWaitFor({ type, monitor }: NamedMonitor, types: LoadedConfig['types']): string | undefined {
+  const left = Object.values(types).reduce((sum, { monitors }) => sum + monitors.length, 0)
+  return reasonToWait({ removed: [writeMonitorOfType({ type, name: monitor })], of: left + 1, ends: [], receivers: [] })
 }
 
 /** The file that has the entry of a monitor, and its place there. Throws like `monitorNamed`. */

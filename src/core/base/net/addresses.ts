@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../loopback.ts'
 
 /** One address of a peer to connect to. */
@@ -12,6 +13,10 @@ export type PeerAddress = {
   /** Names the current step, and its address if that is another one, as after a redirect. */
   readonly step: (check: string, address?: string) => void
 }
+
+/** The addresses of this machine's interfaces. */
+export const ownAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
 /** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */
 const closed = new BlockList()
