@@ -145,6 +145,8 @@ test('C20 svc monitors edit replaces the file with what the editor leaves, once 
 test.each([
   ['a mistake', 'echo "x: 1" >> "$copy"', 12, 'x'],
   ['a change of the file meanwhile', 'echo "# mine" >> "$copy"; echo "# theirs" >> FILE', 9, 'has changed meanwhile'],
+  ['an editor that ctrl-C ends', 'echo "# mine" >> "$copy"; kill -INT $$', 130, 'interrupted; nothing was written'],
+  ['a ctrl-C that a shell reports', 'echo "# mine" >> "$copy"; exit 130', 130, 'interrupted; nothing was written'],
   ['an editor that fails', 'echo "# mine" >> "$copy"; exit 3', 12, 'ended with 3'],
 ])('C20 svc monitors edit writes nothing after %s', async (_, line, exit, words) => {
   put(`types:\n  App:\n${tcp('one')}`)
@@ -152,7 +154,7 @@ test.each([
   expect([code, stderr]).toEqual([exit, expect.stringContaining(words)])
   expect(read()).not.toMatch(/x: 1|mine/)
   const [, copy] = /The edited text is in (\S+)/.exec(stderr) ?? []
-  if (!words.startsWith('ended')) expect(readFileSync(copy ?? '', 'utf8')).toMatch(/x: 1|mine/)
+  if (exit !== 130 && !words.startsWith('ended')) expect(readFileSync(copy ?? '', 'utf8')).toMatch(/x: 1|mine/)
   if (copy !== undefined) rmSync(join(copy, '..'), { recursive: true })
 })
 

@@ -196,9 +196,11 @@ async function openEditor(copy: string, line: number, io: Io, discard: () => voi
   const child = spawnOn(io, [...words, ...at, copy], io.env)
   const release = leaveSignalsTo(child, io.signals)
   try {
-    const [code] = (await once(child, 'close')) as [number | null]
+    const [code, killed] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
     if (code === 0) return
     discard()
+    // A shell between svc and the editor ends with 130.
+    if (killed === 'SIGINT' || code === 130) throw new Fault('Interrupted', 'interrupted; nothing was written')
     throw new Fault('Local', `the editor ${command} ended with ${code ?? 'a signal'}; nothing was written`)
   } catch (error) {
     if (error instanceof Fault) throw error
