@@ -1,9 +1,9 @@
 import { lists } from '../cli/command/base.ts'
-import { connectionFlags, custom, oneOf, sinceFlag, text } from '../cli/command/flags.ts'
+import { connectionFlags, custom, oneOf, sinceFlag, text, typeFlag } from '../cli/command/flags.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { count } from '../core/base/format.ts'
-import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
+import { ExecutionMode } from '../core/protocol/index.ts'
 
 export default class History extends TargetCommand {
   static override summary = 'Show the availability, down times and figures of the monitors'
@@ -21,11 +21,7 @@ A server without a store (svc serve --only health) remembers 24 hours: --server 
     '<%= config.bin %> history --depth Basic --json',
   ]
   static override flags = {
-    type: custom<ServerType>({
-      char: 't',
-      helpValue: '<App|Sql|…>',
-      parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
-    })({ description: 'Only this server type (default: every type that you may read)' }),
+    type: typeFlag({ description: 'Only this server type (default: every type that you may read)' }),
     monitor: text('monitor')({ description: 'Only this monitor, by the name that svc monitors list shows' }),
     since: sinceFlag({ least: '5m', most: '400d' })({
       description: 'How far back, at most 400d (default 1d)',

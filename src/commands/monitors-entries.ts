@@ -1,23 +1,17 @@
 import { lists, SvcCommand } from '../cli/command/base.ts'
-import { custom, oneOf, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { required, requiredArgument, text, typeFlag } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import type { ChangedEntry } from '../cli/monitors/lists.ts'
 import type { EntryChange } from '../cli/monitors/monitor-entry.ts'
 import { configuration } from '../cli/session/session.ts'
 import type { Fault } from '../core/base/errors.ts'
-import { ServerType } from '../core/protocol/index.ts'
 
 const answers = { '': lists(async () => (await import('../cli/monitors/lists.ts')).changedEntries) }
-const typeFlag = (description: string) =>
-  custom<ServerType>({
-    char: 't',
-    helpValue: '<App|Sql|…>',
-    description,
-    parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
-  })()
 const config = text('config')({ description: 'The svc.yaml to change (SVC_CONFIG)' })
 const nameArgument = requiredArgument('NAME', 'Name of the monitor: "postgres orders", orders, or Sql/orders')
-const whichType = typeFlag('Server type of the monitor, if several types have a monitor with this name')
+const whichType = typeFlag({
+  description: 'Server type of the monitor, if several types have a monitor with this name',
+})
 
 /** Commands that change one entry of svc.yaml. */
 abstract class EntryCommand extends SvcCommand {
@@ -51,7 +45,7 @@ result of the run does not change the exit code.`
     target: requiredArgument('TARGET', 'What it checks: a URL, HOST, HOST:PORT, a path or a name'),
   }
   static override flags = {
-    type: typeFlag('Server type (default: that of such servers, or App)'),
+    type: typeFlag({ description: 'Server type (default: that of such servers, or App)' }),
     name: text('name')({ description: 'Name of the monitor (default: from the target)' }),
     config,
   }
@@ -93,15 +87,17 @@ export class MonitorsRemove extends EntryCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(MonitorsRemove)
-    const [{ demandValid, removal }, { writeChange }] = await Promise.all([
+    const [{ demandValid, reasonToWaitFor, removal }, { writeChange }] = await Promise.all([
       import('../cli/monitors/monitor-entry.ts'),
       import('../cli/session/config-file.ts'),
     ])
     const removed = await removal(required(args.name, 'NAME'), flags, this.io.env)
-    await demandValid(removed.change, flags, this.io.env)
+    const { types } = await demandValid(removed.change, flags, this.io.env)
     signal.throwIfAborted()
     writeChange(removed.change)
     await this.done(removed, 'removed')
+    const waits = reasonToWaitFor(removed, types)
+    if (waits !== undefined) this.say(`Note: a running svc serve goes on with the old file: ${waits}`)
   }
 }
 

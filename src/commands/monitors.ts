@@ -3,12 +3,12 @@ import {
   boolean,
   custom,
   modeFlag,
-  oneOf,
   optionalArgument,
   parseDuration,
   required,
   requiredArgument,
   text,
+  typeFlag,
   typesFlag,
   unknownName,
 } from '../cli/command/flags.ts'
@@ -196,12 +196,7 @@ export class MonitorsTest extends SvcCommand {
     name: requiredArgument('NAME', 'Name of the monitor: "postgres orders", orders, or Sql/orders'),
   }
   static override flags = {
-    type: custom<ServerType>({
-      char: 't',
-      helpValue: '<App|Sql|…>',
-      description: 'Server type of the monitor, if several types have a monitor with this name',
-      parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
-    })(),
+    type: typeFlag({ description: 'Server type of the monitor, if several types have a monitor with this name' }),
     mode: modeFlag({ description: 'Check depth (default Advanced)' }),
     timeout: custom<number>({
       helpValue: '<5s|500ms|…>',

@@ -28,6 +28,12 @@ describe('did you mean', () => {
     expect(didYouMean('Stand', ExecutionMode.values)).toBe('Standard')
   })
 
+  test('of equally similar words, one that needs no letter replaced is suggested', () => {
+    expect(didYouMean('htp', ['ftp', 'http', 'tcp'])).toBe('http')
+    expect(didYouMean('tpc', ['tps', 'tcp'])).toBe('tcp')
+    expect(didYouMean('xxxp', ['http'])).toBeUndefined()
+  })
+
   test('of equally similar words the first is suggested, each time', () => {
     expect(didYouMean('cat', ['bat', 'hat', 'rat'])).toBe('bat')
     expect(didYouMean('cat', ['rat', 'hat', 'bat'])).toBe('rat')

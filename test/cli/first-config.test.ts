@@ -47,7 +47,9 @@ test.skipIf(process.platform === 'win32')(
   () => {
     const env = { SVC_HOME: folder }
     const own = join(folder, 'svc.yaml')
-    expect(waysToConfigure('/etc/svc/svc.yaml', env).at(-1)).toBe(`svc init   writes ${own}, for your account`)
+    expect(waysToConfigure('/etc/svc/svc.yaml', env).at(-1)).toBe(
+      `svc init                writes ${own} (your account)`,
+    )
     writeFileSync(own, '')
     expect(waysToConfigure('/etc/svc/svc.yaml', env).at(-1)).toMatch(/^svc monitors discover /)
   },

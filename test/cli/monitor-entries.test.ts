@@ -100,6 +100,16 @@ test('C20 svc monitors remove takes an entry out of the file that has it, and sh
   expect(readFileSync(part, 'utf8')).toBe(`types:\n  Sql:\n    # last\n${tcp('four')}`)
 })
 
+test('C20 svc monitors remove says that svc serve waits where that is more than a tenth of the monitors', async () => {
+  const some = (length: number): string => Array.from({ length }, (_, at) => tcp(`m${at}`)).join('')
+  put(`types:\n  App:\n${some(9)}`)
+  expect((await monitors('remove', 'm0')).stderr).toContain(
+    'Note: a running svc serve goes on with the old file: it removes 1 of 9 monitors: App/tcp m0 (if this is intended: svc serve reload)',
+  )
+  put(`types:\n  App:\n${some(10)}`)
+  expect((await monitors('remove', 'm0')).stderr).not.toContain('Note:')
+})
+
 test('C20 svc monitors add and remove do not write a file of another account, or one that has changed meanwhile', async () => {
   put(`types:\n  App:\n${tcp('one')}${tcp('two')}`)
   const before = read()
@@ -135,6 +145,8 @@ test('C20 svc monitors edit replaces the file with what the editor leaves, once 
 test.each([
   ['a mistake', 'echo "x: 1" >> "$copy"', 12, 'x'],
   ['a change of the file meanwhile', 'echo "# mine" >> "$copy"; echo "# theirs" >> FILE', 9, 'has changed meanwhile'],
+  ['an editor that ctrl-C ends', 'echo "# mine" >> "$copy"; kill -INT $$', 130, 'interrupted; nothing was written'],
+  ['a ctrl-C that a shell reports', 'echo "# mine" >> "$copy"; exit 130', 130, 'interrupted; nothing was written'],
   ['an editor that fails', 'echo "# mine" >> "$copy"; exit 3', 12, 'ended with 3'],
 ])('C20 svc monitors edit writes nothing after %s', async (_, line, exit, words) => {
   put(`types:\n  App:\n${tcp('one')}`)
@@ -142,7 +154,7 @@ test.each([
   expect([code, stderr]).toEqual([exit, expect.stringContaining(words)])
   expect(read()).not.toMatch(/x: 1|mine/)
   const [, copy] = /The edited text is in (\S+)/.exec(stderr) ?? []
-  if (!words.startsWith('ended')) expect(readFileSync(copy ?? '', 'utf8')).toMatch(/x: 1|mine/)
+  if (exit !== 130 && !words.startsWith('ended')) expect(readFileSync(copy ?? '', 'utf8')).toMatch(/x: 1|mine/)
   if (copy !== undefined) rmSync(join(copy, '..'), { recursive: true })
 })
 

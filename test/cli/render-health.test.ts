@@ -50,7 +50,7 @@ describe('the health screen', () => {
 
   test('a healthy monitor shows its figures, as many as one line has room for', () => {
     const [line = ''] = renderHealth([measured], screen(120)).split('\n')
-    expect(line).toMatch(/^ {2}✓ +host +\d+ checks +disk \/var 41 % · memory 2\.4 GiB/)
+    expect(line).toMatch(/^ {2}✓ +host +\d+ checks +disk \/var 41 % free · memory 2\.4 GiB/)
     expect(width(renderHealth([measured], screen(70)).split('\n')[0] ?? '')).toBeLessThanOrEqual(70)
   })
 

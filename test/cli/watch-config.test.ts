@@ -118,6 +118,15 @@ test('W9 the time of a change alone is no change', async () => {
   end()
 })
 
+test.each(['there', 'missing'])('W9 a file beside a svc.yaml that is %s is no change', async (state) => {
+  if (state === 'missing') rmSync(main)
+  const { pass, end } = await watched()
+  for (const beside of [folder, join(folder, 'conf.d')]) writeFileSync(join(beside, 'notes.txt'), 'other')
+  mkdirSync(join(folder, 'credentials'))
+  expect(await pass(20_000)).toBe(0)
+  end()
+})
+
 test('W9 a change that waits is told after 10 min, and no longer once its file is corrected by its mode alone', async () => {
   const { pass, end, tells } = await watched()
   await pass(4_000)

@@ -100,6 +100,14 @@ export const typesFlag = (described: Described) =>
     parse: async (input) => parseTypes(input),
   })({ multiple: true, multipleNonGreedy: true, ...described })
 
+/** One server type. */
+export const typeFlag = (described: Described) =>
+  custom<ServerType>({
+    char: 't',
+    helpValue: '<App|Sql|…>',
+    parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
+  })(described)
+
 const colours = ['auto', 'always', 'never'] as const
 export const colourFlag = custom<(typeof colours)[number]>({
   helpValue: `<${colours.join('|')}>`,

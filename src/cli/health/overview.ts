@@ -124,7 +124,7 @@ function monitorItem(type: string, monitor: MonitorReading, look: Look): Item {
 function wholeRow(
   type: string,
   name: string,
-  { level, results }: MonitorReading,
+  { level, results, host }: MonitorReading,
   ran: readonly Reading[],
   { marks }: Look,
 ): ScreenRow {
@@ -134,7 +134,7 @@ function wholeRow(
   }
   // Of several results of one check, the first.
   const figures = [...Map.groupBy(ran, (result) => result.check).values()].flatMap(
-    ([first]) => (first && figureText(first)) ?? [],
+    ([first]) => (first && figureText(first, host)) ?? [],
   )
   const check = count(results.length, 'check')
   if (figures.length > 0) return { mark: level, type, name, check, lines: [], figures }
@@ -147,11 +147,12 @@ function wholeRow(
   }
 }
 
-/** The measurement of a check, in a few words: `latency 12 ms`. */
-function figureText({ check, measurement }: Reading): string | undefined {
+/** The measurement of a check, in a few words: `latency 12 ms`. What a machine needs enough of is its free part. */
+function figureText({ check, measurement }: Reading, host: boolean): string | undefined {
   if (!measurement) return undefined
   const figure = showFigure(measurement)
-  return figure === undefined ? undefined : `${limited(check, { more: '…' }, 40)} ${figure}`
+  const free = host && measurement.unit === 'percent' && measurement.bound === 'atLeast' ? ' free' : ''
+  return figure === undefined ? undefined : `${limited(check, { more: '…' }, 40)} ${figure}${free}`
 }
 
 function showFigure({ value, unit }: NonNullable<Reading['measurement']>): string | undefined {

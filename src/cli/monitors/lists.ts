@@ -71,10 +71,10 @@ export const changedEntries = list<ChangedEntry>()({
   around: ['target'],
   rows: 'monitors',
   columns: [
-    { key: 'change', is: oneOf('added', 'removed', 'edited', 'unchanged') },
-    { key: 'type', is: string },
-    { key: 'monitor', is: string },
-    { key: 'file', is: string },
+    { key: 'change', is: oneOf('added', 'removed', 'edited', 'unchanged'), title: 'CHANGE' },
+    { key: 'type', is: string, title: 'TYPE' },
+    { key: 'monitor', is: string, title: 'MONITOR', shrink: 1 },
+    { key: 'file', is: string, title: 'FILE', shrink: 2 },
   ],
 })
 

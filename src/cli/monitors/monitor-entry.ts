@@ -3,9 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Fault } from '../../core/base/errors.ts'
+import { writeMonitorOfType } from '../../core/checks/engine/index.ts'
 import { configurableKinds, monitorName } from '../../core/checks/plan/index.ts'
 import { type LoadedConfig, loadEdit } from '../../core/config/index.ts'
 import type { ServerType } from '../../core/protocol/index.ts'
+import { reasonToWait } from '../../core/watch/configuration/index.ts'
 import { unknownName, variable } from '../command/flags.ts'
 import { leaveSignalsTo, spawnOn } from '../io/command-child.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
@@ -97,6 +99,12 @@ export async function removal(
   return { type, monitor, change: { path, before, after: await withoutItem(before, at) } }
 }
 
+/** Why `svc serve` does not put a removal into force by itself, if it does not. `types`: what is left. */
+export function reasonToWaitFor({ type, monitor }: NamedMonitor, types: LoadedConfig['types']): string | undefined {
+  const left = Object.values(types).reduce((sum, { monitors }) => sum + monitors.length, 0)
+  return reasonToWait({ removed: [writeMonitorOfType({ type, name: monitor })], of: left + 1, ends: [], receivers: [] })
+}
+
 /** The file that has the entry of a monitor, and its place there. Throws like `monitorNamed`. */
 async function entryNamed(
   name: string,
@@ -181,9 +189,11 @@ async function openEditor(copy: string, line: number, io: Io, discard: () => voi
   const child = spawnOn(io, [...words, ...at, copy], io.env)
   const release = leaveSignalsTo(child, io.signals)
   try {
-    const [code] = (await once(child, 'close')) as [number | null]
+    const [code, killed] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
     if (code === 0) return
     discard()
+    // A shell between svc and the editor ends with 130.
+    if (killed === 'SIGINT' || code === 130) throw new Fault('Interrupted', 'interrupted; nothing was written')
     throw new Fault('Local', `the editor ${command} ended with ${code ?? 'a signal'}; nothing was written`)
   } catch (error) {
     if (error instanceof Fault) throw error

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type ConfiguredFiles, type FileContent, filesWithin, patienceMs } from '../../core/base/files/index.ts'
+import { type ConfiguredFiles, type FileStatus, filesWithin, patienceMs } from '../../core/base/files/index.ts'
 import type { Stamp } from '../../core/watch/configuration/index.ts'
 
 /** Access to files that notes in `stamp` what it was asked and a digest of the answer. */
@@ -32,9 +32,15 @@ function noting(files: ConfiguredFiles, stamp: Map<string, string>): ConfiguredF
   return run as ConfiguredFiles
 }
 
-/** Without the time of the change: it proves nothing, and differs where nothing else does. */
+/** Without the time of the change and the size of a folder: both differ where nothing of the configuration does. */
 function digest(answer: unknown): string {
-  const { status, names, ...rest } = answer as Partial<FileContent & { readonly names: readonly string[] }>
-  const same = { ...rest, ...(status && { status: { ...status, modified: undefined } }), names: names?.toSorted() }
-  return createHash('sha256').update(JSON.stringify(same)).digest('base64')
+  const same = JSON.stringify(answer, (key, value: unknown) => {
+    if (key === 'modified') return undefined
+    if (key === 'names') return (value as readonly string[]).toSorted()
+    return isFolder(value) ? { ...value, bytes: undefined } : value
+  })
+  return createHash('sha256').update(same).digest('base64')
 }
+
+const isFolder = (value: unknown): value is Pick<FileStatus, 'isFolder'> =>
+  typeof value === 'object' && value !== null && 'isFolder' in value && value.isFolder === true

@@ -13,7 +13,7 @@ export function waysToConfigure(origin: string | undefined, env: ProcessEnvironm
   const isSystem = own !== undefined && origin === system?.path && !existsSync(own.path)
   if (!isSystem) return ['svc monitors discover   proposes monitors for this file']
   return [
-    `svc monitors discover   proposes monitors for ${origin}, the file of the service`,
-    `svc init   writes ${own.path}, for your account`,
+    `svc monitors discover   proposes monitors for ${origin} (the service)`,
+    `svc init                writes ${own.path} (your account)`,
   ]
 }

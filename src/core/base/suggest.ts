@@ -4,12 +4,13 @@ const maxLength = 64
 /**
  * The candidate that was probably meant, in any letter case, or undefined. An error is a letter omitted, added,
  * replaced or swapped with its neighbor (Damerau–Levenshtein). Allows at most two errors, or a third of the word; one
- * in a word of up to three letters. An incomplete word counts as one error. The first of equally close candidates
- * wins.
+ * in a word of up to three letters. An incomplete word counts as one error. Of equally
+ * close candidates, one that needs no letter replaced wins, then the first.
  *
  * @example
  * ```ts
  * didYouMean('postgrse', ['mysql', 'postgres']) // 'postgres'
+ * didYouMean('htp', ['ftp', 'http']) // 'http'
  * didYouMean('xyz', ['mysql', 'postgres']) // undefined
  * ```
  */
@@ -24,7 +25,8 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
     const isPrefix = typed.length >= 3 && folded.startsWith(typed) && folded !== typed
     const slips = isPrefix ? 1 : distance(typed, folded)
     // With as many errors as letters, any word could become any other.
-    if (slips <= limit && slips < folded.length && (!best || slips < best.slips)) best = { candidate, slips }
+    const errors = Math.floor(slips)
+    if (errors <= limit && errors < folded.length && (!best || slips < best.slips)) best = { candidate, slips }
   }
   return best?.candidate
 }
@@ -42,14 +44,17 @@ export function nearestHint(word: string, candidates: readonly string[]): readon
   return nearest === undefined ? [] : [`Did you mean ${nearest}?`]
 }
 
-/** The restricted Damerau–Levenshtein distance: no letter is edited twice. */
+/** More than nothing, and less than one error even for every letter of the longest word. */
+const replaced = 1 / (2 * maxLength)
+
+/** The restricted Damerau–Levenshtein distance: no letter is edited twice. A replaced letter counts a little more. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, at) => at)
   for (let i = 1; i <= a.length; i += 1) {
     const row = [i]
     for (let j = 1; j <= b.length; j += 1) {
-      const same = a[i - 1] === b[j - 1] ? 0 : 1
+      const same = a[i - 1] === b[j - 1] ? 0 : 1 + replaced
       const swap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
       row[j] = Math.min(
         (above[j] ?? 0) + 1,

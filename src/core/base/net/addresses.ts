@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 
 /** One address of a peer to connect to. */
@@ -20,6 +21,9 @@ export const familyName = { ipv4: 'IPv4', ipv6: 'IPv6' } as const
 
 /** Whether a connection stays on this machine: to loopback, or to a Unix socket, which has its path as its address. */
 export const isLocal = (ip: string): boolean => ip.startsWith('/') || isLoopback(ip)
+/** The addresses of this machine's interfaces. */
+export const ownAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
 /** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */
 const closed = new BlockList()

@@ -1,5 +1,4 @@
 import { lstatSync, readFileSync } from 'node:fs'
-import { networkInterfaces } from 'node:os'
 import { isLoopbackHost } from '../loopback.ts'
 
 /** The content of the file that `svc serve` writes beside its store. */
@@ -66,10 +65,6 @@ export function readMarker(storePath: string): ServeMarker | undefined {
     return undefined
   }
 }
-
-/** The addresses of this machine's interfaces. */
-export const ownAddresses = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
 /**
  * The URL to connect to: the URL itself when it names this machine by loopback or by one of `own`, with loopback in

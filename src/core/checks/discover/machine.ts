@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { isLoopback } from '../../base/loopback.ts'
-import { ownAddresses } from '../../base/system/serve-marker.ts'
+import { ownAddresses } from '../../base/net/addresses.ts'
 import type { Machine } from '../recognition/index.ts'
 
 /** Milliseconds for the addresses of a name. */

@@ -1,8 +1,7 @@
 import { isIP } from 'node:net'
-import { networkInterfaces } from 'node:os'
 import { count, showDuration } from '../../base/format.ts'
 import { isLoopback, isLoopbackHost } from '../../base/loopback.ts'
-import { type PeerAddress, reachOf } from '../../base/net/addresses.ts'
+import { ownAddresses, type PeerAddress, reachOf } from '../../base/net/addresses.ts'
 import { connectTcp, hostPort } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { Setting, SettingsSpec } from '../../base/settings/index.ts'
@@ -423,20 +422,17 @@ function tracker(context: CheckContext) {
   }
 }
 
-const interfaceAddresses = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map((entry) => entry.address))
-
 /**
  * A machine without an IPv6 address of its own cannot check other IPv6 addresses. Leaves them out unless there are no
  * others.
  */
 export function reachable(
   addresses: readonly string[],
-  ownAddresses: () => readonly string[] = interfaceAddresses,
+  listOwn: () => readonly string[] = ownAddresses,
 ): readonly string[] {
   // Listing those of this machine takes a tenth of the time of a run.
   if (!addresses.some((address) => isIP(address) === 6)) return addresses
-  const own = ownAddresses()
+  const own = listOwn()
   const hasIPv6 = own.some((address) => isIP(address) === 6 && reachOf(address) === 'routed')
   if (hasIPv6) return addresses
   const usable = addresses.filter((address) => isIP(address) !== 6 || (isLoopback(address) && own.includes('::1')))

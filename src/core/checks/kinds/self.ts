@@ -1,13 +1,14 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readText } from '../../base/files/index.ts'
+import { ownAddresses } from '../../base/net/addresses.ts'
 import { get } from '../../base/net/http/get.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { isAlive } from '../../base/running-process.ts'
 import type { SettingsSpec } from '../../base/settings/index.ts'
 import { isMissing } from '../../base/system/files.ts'
 import { startedAt } from '../../base/system/processes.ts'
-import { markerBytes, markerPath, onThisMachine, ownAddresses, parseMarker } from '../../base/system/serve-marker.ts'
+import { markerBytes, markerPath, onThisMachine, parseMarker } from '../../base/system/serve-marker.ts'
 import {
   atMost,
   type CheckContext,

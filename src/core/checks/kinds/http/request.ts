@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
-import { isLocal, type PeerAddress } from '../../../base/net/addresses.ts'
+import { isLocal, ownAddresses, type PeerAddress } from '../../../base/net/addresses.ts'
 import type { Chain } from '../../../base/net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../../base/net/http/route.ts'
 import { createRedactor } from '../../../base/net/text.ts'
@@ -13,7 +13,6 @@ import {
   sameHeader,
   type Values,
 } from '../../../base/settings/index.ts'
-import { ownAddresses } from '../../../base/system/serve-marker.ts'
 import type { ExecutionMode } from '../../../protocol/index.ts'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
