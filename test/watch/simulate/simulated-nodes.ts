@@ -17,7 +17,10 @@ export const shipped: Subject = { nodes: shippedNodes, states: shippedStates, ou
 
 /** Events that are written out, in place of random ones. Times are milliseconds. */
 export type Script = {
-  /** Disturbances: when, which one, what it is about, and for how long. `renamed`: a node gets a svc.yaml with another name of p1. */
+  /**
+   * Disturbances: when, which one, what it is about, and for how long. `renamed`: a node gets a svc.yaml with another name
+   * of p1, `removed`: the `holder`, or the `others`, get one without it.
+   */
   readonly events: readonly (readonly [at: number, what: string, about: string | undefined, ms: number])[]
   /** When what is observed fails: `p1`, or `disk of a`. */
   readonly failures: Readonly<Record<string, Span>>
@@ -143,8 +146,14 @@ function versionsOf(chance: Chance, names: readonly string[]): readonly (Version
   return versions
 }
 
+/** The svc.yaml without the first peer. */
+const removedOf = ({ digest, monitors }: Version): Version => ({
+  digest: `${digest}-removed`,
+  monitors: new Map([...monitors].filter(([, { peer, dependsOn }]) => peer.name !== 'p1' && dependsOn.length === 0)),
+})
+
 /** The svc.yaml in which the first peer has another name. */
-function renamedOf({ digest, monitors }: Version): Version & { readonly at: number } {
+function renamedOf({ digest, monitors }: Version): Version {
   const all = [...monitors].map(([key, spec]): [string, Spec] =>
     spec.peer.name === 'p1' ? [`${key}-renamed`, { ...spec, formerly: [key] }] : [key, spec],
   )
@@ -153,7 +162,6 @@ function renamedOf({ digest, monitors }: Version): Version & { readonly at: numb
   return {
     digest: `${digest}-renamed`,
     monitors: new Map(all.map(([key, spec]) => [key, { ...spec, dependsOn: dependsOn(spec) }])),
-    at: 0,
   }
 }
 
@@ -197,7 +205,8 @@ export function simulate(
   const chance = new Chance(seed)
   const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
   const rolledOut = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
-  const versions = script ? [rolledOut[0] as Version, renamedOf(rolledOut[0] as Version)] : rolledOut
+  const [first] = rolledOut as readonly [Version, ...Version[]]
+  const versions = script ? [first, renamedOf(first), removedOf(first)] : rolledOut
   const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
     names.map((name): readonly [string, Peer] => [
@@ -1266,8 +1275,7 @@ export function simulate(
         handOver(one.process, 'nobody')
       })
     },
-    'old-node': () => {
-      const ms = 12 * second
+    'old-node': (_, ms = 12 * second) => {
       disturb('old-node', ms)
       for (let at = 0; at <= ms; at += 3 * second)
         queue.after(at, () => {
@@ -1294,6 +1302,11 @@ export function simulate(
     renamed: (name = '', ms = 0) => {
       disturb(`rollout ${name}`, ms)
       getVersion(name, versions[1] as Version)
+    },
+    removed: (nodes = '', ms = 0) => {
+      disturb(`rollout ${nodes}`, ms)
+      const holder = leases.get('network')?.node
+      for (const name of names) if ((name === holder) === (nodes === 'holder')) getVersion(name, versions[2] as Version)
     },
   }
   for (const [at, what, about, ms] of script?.events ?? []) queue.at(at, () => scripted[what]?.(about, ms))
@@ -1412,10 +1425,12 @@ export function simulate(
     const common = [...(awake[0]?.version.monitors ?? [])].filter(([key]) =>
       awake.every(({ version }) => version.monitors.has(key)),
     )
+    const turnedAt = lastTurn()
     for (const [key, { peer }] of common) {
       // Runs go on.
-      const since = Math.max(ranAt.get(key) ?? 0, lastTurn(), reloadedAt, ableSince ?? time)
-      const isReady = time >= Math.max(store.downUntil, store.slowUntil, store.lossyUntil) && !names.some(isBehind)
+      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, ableSince ?? time)
+      const readyAt = Math.max(store.downUntil, store.slowUntil, store.lossyUntil, oldUntil)
+      const isReady = time >= readyAt && !names.some(isBehind)
       // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.
       const isHidden = wasBad(peer, time - 5 * minute, time) && isolations.some(({ to }) => time - to < 35 * second)
       const bound = peer.everyMs + 20 * second + (isHidden ? 35 * second : 0)

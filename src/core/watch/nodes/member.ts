@@ -219,7 +219,11 @@ export class Membership {
       const former = [...settings.network].filter(([key, present]) => key !== present && this.#leftOver.has(present))
       this.#leaveOver(former.map(([key]) => key))
       this.#differs(now)
-      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)
+      if (!isByItself(this.#mode) && removed.length > 0) {
+        if (!this.#isSettled(now)) this.#leaveOver(removed)
+        // Its outbox has them until receivers are told.
+        else if (this.#parts.network.isKnown) for (const key of removed) this.#strange.add(key)
+      }
       this.#shared = ''
       this.#beat(now)
     })
@@ -566,10 +570,14 @@ export class Membership {
   }
 
   #isCandidate(now: number): boolean {
+    // What it has told without the store comes first.
+    const isBusy = this.#news.length > 0 || this.#handingOver !== undefined
+    return this.#mayLead(now) && (!isBusy || holds(this.#parts.network.lease, now))
+  }
+
+  #mayLead(now: number): boolean {
     // Nodes of versions before share the monitors among themselves.
     if (this.#rows.some(({ isLive, config }) => isLive && config !== leaseConfig)) return false
-    // What it has told without the store comes first.
-    if (this.#news.length > 0 || this.#handingOver !== undefined) return holds(this.#parts.network.lease, now)
     const isAlone = this.#others().length === 0
     const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
     return isAlone || this.#isolatedSince === undefined || isBrief
@@ -586,6 +594,11 @@ export class Membership {
     const { network, machine } = this.#parts
     // What it gives up is no longer its own, whenever the store knows.
     if (asks.network.type === 'leave') network.lease = { ...network.lease, hold: undefined }
+    // Nor does it wait in memory, where it would hold up what is written and told about the machine.
+    if (network.isKnown && !isByItself(this.#mode) && !this.#mayLead(now)) {
+      network.isKnown = false
+      this.#release(this.#networkKeys())
+    }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
     const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks.facts }
