@@ -475,8 +475,8 @@ export function simulate(
   /** Until when the schedule of a node does not keep up: it begins no run. */
   const behindUntil = new Map<string, number>()
   const isBehind = (name: string): boolean => (behindUntil.get(name) ?? 0) > queue.now
-  /** When an answer to a process was lost, and the one before. */
-  const lostAnswersAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  /** When an answer to a process was lost last, and when two were in short order. */
+  const lostAnswersAt = new Map<string, { readonly latest: number; readonly twice: number | undefined }>()
   /** When a process sent without the store last, and since when it has been without it. */
   const spokeAt = new Map<string, number>()
   const withoutStoreAt = new Map<string, number>()
@@ -489,8 +489,7 @@ export function simulate(
     spokeAt.set(process, queue.now)
     const from = queue.now - 2 * minute
     const isDoubtful = (of: string): boolean => {
-      const lost = lostAnswersAt.get(of)
-      const isLost = lost !== undefined && lost.latest > from && lost.latest - lost.before < 15 * second
+      const isLost = (lostAnswersAt.get(of)?.twice ?? Number.NEGATIVE_INFINITY) > from
       return isLost || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
     }
     const isOwn = ({ from: began, to, what }: (typeof disturbances)[number]): boolean =>
@@ -885,8 +884,9 @@ export function simulate(
         if (target.version.digest !== this.version.digest) return
         if (!target.member.speaksFor(this.name, !isBehind(other), queue.now)) return
         if (isLost) {
-          const before = lostAnswersAt.get(this.process)?.latest ?? Number.NEGATIVE_INFINITY
-          lostAnswersAt.set(this.process, { latest: queue.now, before })
+          const lost = lostAnswersAt.get(this.process)
+          const isSecond = lost !== undefined && queue.now - lost.latest < 15 * second
+          lostAnswersAt.set(this.process, { latest: queue.now, twice: isSecond ? queue.now : lost?.twice })
           return
         }
         queue.after(ms, () => this.#enter(() => this.obey(this.member.otherSpeaks(other, askedAt, queue.now))))
