@@ -205,7 +205,7 @@ export function simulate(
   const chance = new Chance(seed)
   const names = ['a', 'b', 'c'].slice(0, chance.is(0.15) && !script ? 2 : 3)
   const rolledOut = versionsOf(chance, ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'].slice(0, chance.between(5, 7)))
-  const [first] = rolledOut as readonly [Version, ...Version[]]
+  const first = rolledOut[0] as Version
   const versions = script ? [first, renamedOf(first), removedOf(first)] : rolledOut
   const receivers = receiversOf(chance).map((one) => (script ? { ...one, windows: [] } : one))
   const disks = new Map(
@@ -661,7 +661,6 @@ export function simulate(
       this.obey(this.member.isolated(this.states.isIsolated === true, queue.now))
       this.#takeEffects(this.states.tick(this.now))
       this.#runDue()
-      this.#say()
       this.#tickOutbox()
       if (queue.now - this.#statesAt >= second) this.#flush()
     }
@@ -684,6 +683,7 @@ export function simulate(
               if (answer && before < queue.now) answeredAt.set(this.process, { latest: queue.now, before })
               if (answer) this.obey(member.answered(id, answer.value, queue.now))
               else this.obey(member.unanswered(id, queue.now))
+              if (answer) this.#say()
             },
           )
           break
@@ -801,8 +801,8 @@ export function simulate(
         this.#due.set(key, { nextAt: queue.now + chance.between(0, spread), number: this.#runs })
       }
     }
-    get keys(): ReadonlySet<string> {
-      return new Set(this.#due.keys())
+    isDue(key: string): boolean {
+      return this.#due.has(key)
     }
 
     /** One transaction. The answer is undefined if it failed, or if nobody knows. */
@@ -914,7 +914,7 @@ export function simulate(
     }
     /** Reports the states of the nodes, as the holder does. */
     #say(): void {
-      if (this.member.mode(queue.now) !== 'member' || !this.member.watches(nodesKey)) return
+      if (!this.member.runs(nodesKey, queue.now)) return
       const { rows, ageMs, memberMs } = this.member.rows(queue.now)
       const time = this.now
       const verdicts = nodeVerdicts(rows, ageMs, memberMs)
@@ -1408,7 +1408,7 @@ export function simulate(
       if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
       const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
       if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
-      if (key === undefined || !node.keys.has(key) || lastedMs < peer.everyMs + confirmMs + 25 * second) continue
+      if (key === undefined || !node.isDue(key) || lastedMs < peer.everyMs + confirmMs + 25 * second) continue
       const state = node.states.stateOf({ key, check: 'connect' })
       const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
       if (!isWarning || !state.message.startsWith(`${name} cannot reach it, `))
@@ -1439,7 +1439,7 @@ export function simulate(
         runsAt.delete(key)
         continue
       }
-      const watching = awake.filter(({ keys }) => keys.has(key))
+      const watching = awake.filter((one) => one.isDue(key))
       if (watching.length !== 1)
         broken('one node runs it', `${key}: ${watching.map(({ name }) => name).join(' ')}`, key)
       // Runs are not doubled.
@@ -1471,7 +1471,7 @@ export function simulate(
       const lastedMs = (calmMs.get(key) ?? 0) + second
       calmMs.set(key, lastedMs)
       // Another node has the time of a confirmation and 10 s for its answer, and delays nothing by more than that.
-      const holder = awake.find(({ keys }) => keys.has(key))
+      const holder = awake.find((one) => one.isDue(key))
       const state = holder?.states.stateOf({ key, check: 'connect' })
       const isFailed = typeof state === 'object' && state.level === 'failed'
       const answerMs = confirmMs + 10 * second

@@ -543,8 +543,8 @@ export class Membership {
   /** Everything that `watches`, `runs` and `isElsewhere` depend on besides the configuration. */
   #sharedAt(now: number): string {
     const { network, machine } = this.#parts
-    const facts = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
-    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), this.speaker(now), ...facts])
+    const who = `${this.holdsLease(now)} ${this.holder(now)} ${this.speaker(now)}`
+    return `${this.#mode} ${who} ${network.isKnown} ${machine.isKnown} ${this.#isSettled(now)} ${this.#hasLeft}`
   }
 
   // Leases.
