@@ -296,6 +296,14 @@ export class Membership {
     this.#news = [...this.#news, ...news]
   }
 
+  /** Rows of messages that this or an earlier process of the node sent without the store: they are handed over. */
+  found(rows: readonly StoredRow[], now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      this.#news = [...rows, ...this.#news]
+      this.#handOverIfNeeded(now)
+    })
+  }
+
   handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       const writes = this.#handingOver ?? 0
