@@ -14,6 +14,15 @@ type NodesPlant = Plant & {
 }
 export const plants: readonly NodesPlant[] = [
   {
+    what: 'a process does not hand over what an earlier one sent',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: '[...rows, ...this.#news]',
+    to: '[...this.#news]',
+    rule: 'each incident ends',
+    losesStore: true,
+  },
+  {
     what: 'a node takes the lease although another one renews it',
     folder: 'nodes',
     file: 'lease.ts',

@@ -1,6 +1,8 @@
+import { entryOf } from '../../../src/core/base/lazy.ts'
 import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
+import { headOf, linesOf, rowsOfSent } from '../../../src/core/watch/outbox/index.ts'
 import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { LeasesTable, nameOf } from '../../support/store/leases-table.ts'
 import { Chance } from './chance.ts'
@@ -47,7 +49,7 @@ type Version = {
 type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readonly formerly: readonly string[] }
 
 /**
- * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
+ * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or the file of a node that has sent
  * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
  */
 type View = {
@@ -67,6 +69,8 @@ type Tale = {
   readonly subject: string
   senders: ReadonlySet<string>
 }
+/** What processes of a node have sent without the store, as its private file has it. `isLost`: nobody reads it any more. */
+type SentFile = { readonly id: string; text: string; isLost: boolean }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -282,7 +286,7 @@ export function simulate(
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
   const left = new Set<string>()
-  /** Processes that ended in order, and those that were killed. */
+  /** Processes that ended in order. */
   const leavers = new Set<string>()
   /** When a process last got an answer of the store to a renewal. */
   const answeredAt = new Map<string, { readonly latest: number; readonly before: number }>()
@@ -292,7 +296,6 @@ export function simulate(
   const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
   const renewedAt = new Map<string, number>()
-  const killed = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
   const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
@@ -332,7 +335,8 @@ export function simulate(
   const receive = (
     receiver: Receiver,
     item: shippedOutbox.NoticeItem,
-    { node, process, isAlone }: { readonly node: string; readonly process: string; readonly isAlone: boolean },
+    { name: node, process, file }: Pick<SimNode, 'name' | 'process' | 'file'>,
+    isAlone: boolean,
   ): void => {
     // A receiver goes by the name that it was told.
     const name = subjectName({ ...item.subject, ...item.as })
@@ -345,8 +349,8 @@ export function simulate(
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    // What a process sent right before it was killed may arrive later.
-    const sender = isAlone ? (killed.has(process) ? [] : [process]) : [inStore]
+    // What a process sent right before it was lost may arrive later.
+    const sender = isAlone ? (file.isLost ? [] : [file.id]) : [inStore]
     const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), ...sender])
     receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, at: queue.now, senders })
     const firstAt = receiver.items.get(item.id)
@@ -427,27 +431,28 @@ export function simulate(
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
       })
   }
-  /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
-  const handOver = (
-    process: string,
-    to: 'store' | 'nobody',
+  /** What was sent without the store by processes with this file can be ended by the store from now on, or by nobody. */
+  const passOn = (
+    { id }: SentFile,
+    to: readonly string[],
     isOf: (receiver: string, name: string) => boolean = () => true,
   ): void => {
-    const without = (senders: ReadonlySet<string>): ReadonlySet<string> => {
-      const others = [...senders].filter((one) => one !== process)
-      return new Set(to === 'store' ? [...others, inStore] : others)
-    }
+    const after = (senders: ReadonlySet<string>): ReadonlySet<string> =>
+      new Set([...senders].flatMap((one) => (one === id ? to : [one])))
     for (const { rules, views, tales } of receivers) {
       for (const [name, view] of views)
-        if (view.senders.has(process) && isOf(rules.name, name))
-          views.set(name, { ...view, senders: without(view.senders) })
+        if (view.senders.has(id) && isOf(rules.name, name)) views.set(name, { ...view, senders: after(view.senders) })
       for (const tale of tales.values())
-        if (tale.senders.has(process) && isOf(rules.name, tale.subject)) tale.senders = without(tale.senders)
+        if (tale.senders.has(id) && isOf(rules.name, tale.subject)) tale.senders = after(tale.senders)
     }
   }
-  const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
+  const isStoredNow = (file: SentFile, rows: readonly shippedOutbox.StoredRow[]): void => {
     const stored = new Set(rows.flatMap(toldNames))
-    handOver(process, 'store', (receiver, name) => stored.has(`${receiver} ${name}`))
+    passOn(file, [inStore], (receiver, name) => stored.has(`${receiver} ${name}`))
+  }
+  const lose = (file: SentFile): void => {
+    file.isLost = true
+    passOn(file, [])
   }
   const lostAnswers = new Map<Receiver, number>()
   const wasLossy = (receiver: Receiver, since: number): boolean => (lostAnswers.get(receiver) ?? -1) >= since - minute
@@ -493,6 +498,8 @@ export function simulate(
   const toldAt = new Map<string, number>()
   /** When the lease of the network was last taken. */
   let takenAt = 0
+  /** The same, by a node without a network: while it stands by, it does not look whether it has one. */
+  let takenInVainAt = 0
   /** Of two nodes that see each other, one speaks, whichever it is. */
   const spoke = ({ node, process }: { readonly node: string; readonly process: string }, text: string): void => {
     spokeAt.set(process, queue.now)
@@ -516,6 +523,7 @@ export function simulate(
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
+  const files = new Map<string, SentFile>()
 
   class SimNode {
     readonly name: string
@@ -524,6 +532,9 @@ export function simulate(
     version: Version
     readonly process: string
     readonly startedAt = queue.now
+    readonly file: SentFile
+    /** Whether everything in the file is among what the membership hands over. */
+    #isFound = false
     readonly member: InstanceType<typeof Membership>
     readonly states: InstanceType<typeof shippedStates.States>
     readonly ledger: InstanceType<typeof shippedStates.Ledger>
@@ -545,6 +556,8 @@ export function simulate(
       this.name = name
       processes += 1
       this.process = `${name}${processes}`
+      this.file = entryOf(files, name, () => ({ id: `file of ${this.process}`, text: '', isLost: false }))
+      this.file.text += headOf(inStore, name)
       this.version = versionAt.get(name) as Version
       this.#wall = origin + (clockOf.get(name) ?? 0)
       const time = this.now
@@ -699,6 +712,17 @@ export function simulate(
         }
         case 'read': {
           const { id, shard } = effect
+          const sent = this.#isFound
+            ? []
+            : rowsOfSent(this.file.text, { store: inStore, node: this.name, now: this.now }).rows
+          this.#isFound = true
+          if (sent.length > 0) {
+            count('found')
+            trace(`${this.name} finds ${sent.length}`)
+            this.obey(member.found(sent, queue.now))
+            this.obey(member.read(id, shard, undefined, queue.now))
+            break
+          }
           this.#transaction(
             () => table.stored,
             (answer) => this.obey(member.read(id, shard, answer?.value, queue.now)),
@@ -707,12 +731,16 @@ export function simulate(
         }
         case 'hand over': {
           const { rows } = effect
+          const isAll = this.#isFound
           const store = () => {
             table.handOver(rows)
-            handOverRows(this.process, rows)
+            isStoredNow(this.file, rows)
             trace(`${this.name} hands over ${rows.length}`)
           }
-          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer !== undefined, queue.now)))
+          this.#transaction(store, (answer) => {
+            if (answer && isAll && this.#isFound) this.file.text = headOf(inStore, this.name)
+            this.obey(member.handedOver(rows, answer !== undefined, queue.now))
+          })
           break
         }
         case 'release':
@@ -774,6 +802,7 @@ export function simulate(
           if (isOthers && isSteady(live.get(before.node), before.process))
             broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
           if (shard === 'network') takenAt = queue.now
+          if (shard === 'network' && isCut(this.name, 'peers')) takenInVainAt = queue.now
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -991,10 +1020,12 @@ export function simulate(
       if (voice.has('alone')) {
         this.#isAlone()
         this.#keep(rows)
+        this.#isFound = false
         this.member.sentAlone(
           receiver,
           items.map(({ incident }) => incident),
         )
+        this.file.text += linesOf(receiver, items, this.now).join('')
         this.after(5, () => this.#deliver(receiver, attempt, items, true))
         return
       }
@@ -1026,13 +1057,14 @@ export function simulate(
       }
       const ms = mode === 'slow' ? chance.between(1_000, 6_000) : chance.between(5, 60)
       queue.after(ms, () => {
-        for (const item of items) receive(receiver, item, { node: this.name, process: this.process, isAlone })
+        for (const item of items) receive(receiver, item, this, isAlone)
       })
       if (mode === 'lossy' && chance.is(0.5)) {
         lostAnswers.set(receiver, queue.now + 10 * second)
         answer(10 * second, later(true))
         return
       }
+      if (isAlone) this.after(ms + 5, () => (this.file.text += linesOf(name, items, this.now, true).join('')))
       answer(ms + 5, { what: 'accepted' })
     }
 
@@ -1073,8 +1105,8 @@ export function simulate(
           write,
           (outcome) => {
             if (outcome === 'stored') {
-              handOverRows(
-                this.process,
+              isStoredNow(
+                this.file,
                 rows.map(([, row]) => row),
               )
               for (const [id, row] of rows) if (this.dirty.get(id) === row) this.dirty.delete(id)
@@ -1161,8 +1193,7 @@ export function simulate(
     const node = live.get(name)
     if (node) {
       node.isDead = true
-      killed.add(node.process)
-      handOver(node.process, 'nobody')
+      if (gone.has(name)) lose(node.file)
     }
     live.delete(name)
   }
@@ -1268,6 +1299,8 @@ export function simulate(
       const ms = 30 * second
       if (!one?.isAwake) return
       disturb(`twin ${name}`, ms)
+      // It is another machine.
+      files.delete(name)
       start(name)
       const later = live.get(name)
       queue.after(ms, () => {
@@ -1280,8 +1313,7 @@ export function simulate(
         if (isDecided && isSteady(one, one.process) && first.member.mode(queue.now) !== 'displaced')
           broken('the later of two processes works', `${first.process} works beside ${last?.process}`)
         one.isDead = true
-        killed.add(one.process)
-        handOver(one.process, 'nobody')
+        lose(one.file)
       })
     },
     'old-node': (_, ms = 12 * second) => {
@@ -1437,7 +1469,7 @@ export function simulate(
     const turnedAt = lastTurn()
     for (const [key, { peer }] of common) {
       // Runs go on.
-      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, ableSince ?? time)
+      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, takenInVainAt, ableSince ?? time)
       const readyAt = Math.max(store.downUntil, store.slowUntil, store.lossyUntil, oldUntil)
       const isReady = time >= readyAt && !names.some(isBehind)
       // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.
