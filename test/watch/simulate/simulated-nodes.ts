@@ -1306,7 +1306,9 @@ export function simulate(
       queue.after(ms, () => {
         const isSeen = later && isSteady(later, later.process) && live.get(name) === later
         // Only the store can tell one of them of the other.
-        const isDecided = isSeen && queue.now - store.downUntil > 15 * second
+        // While one of them stands still, the other one takes the lease back.
+        const stoodStill = [one, later].some((each) => (each?.frozenUntil ?? 0) > queue.now - ms)
+        const isDecided = isSeen && !stoodStill && queue.now - store.downUntil > 15 * second
         // The one that started first may have reached the store last.
         const came = (process: string): number => cameAt.get(process) ?? 0
         const [first, last] = isSeen && came(later.process) < came(one.process) ? [later, one] : [one, later]
