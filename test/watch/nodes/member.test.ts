@@ -21,7 +21,7 @@ function nodeOver(
   const facts = { version: '1', startedAt: 0 }
   const member = new Membership({ node: 'a', process, facts, settings: settings(network) }, at)
   const all: MemberEffect[] = []
-  const clock = { now: at, isAway: false, losesAnswer: (_: BeatRequest): boolean => false }
+  const clock = { now: at, isAway: false, failsToRead: false, losesAnswer: (_: BeatRequest): boolean => false }
   const obey = (effects: readonly MemberEffect[]): void => {
     for (const effect of effects) {
       all.push(effect)
@@ -29,8 +29,10 @@ function nodeOver(
         const answer = clock.isAway ? undefined : table.beat(effect.request, clock.now)
         const isKnown = answer !== undefined && !clock.losesAnswer(effect.request)
         obey(isKnown ? member.answered(effect.id, answer, clock.now) : member.unanswered(effect.id, clock.now))
-      } else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
-      else if (effect.type === 'release')
+      } else if (effect.type === 'read') {
+        const stored = clock.failsToRead ? undefined : table.stored
+        obey(member.read(effect.id, effect.shard, stored, clock.now))
+      } else if (effect.type === 'release')
         member.released(rows.filter(({ subject }) => effect.stored.keys.has(subject.key)))
       else if (effect.type === 'hand over') {
         table.handOver(effect.rows)
@@ -63,6 +65,17 @@ test('W4 the first node takes the lease, reads what is stored, and then runs and
   run(2 * second)
   expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))).toContain('Sql/orders')
   expect([member.runs('Sql/orders', clock.now), member.voice('Sql/orders', clock.now)]).toEqual([true, 'coordinated'])
+})
+
+test('W4 a holder that cannot read what is stored tries once a second, and sends nothing until then', () => {
+  const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
+  clock.failsToRead = true
+  run(5 * second)
+  expect(effects.filter((one) => one.type === 'read' && one.shard === 'network')).toHaveLength(5)
+  expect(member.voice('Sql/orders', clock.now)).toBe('silent')
+  clock.failsToRead = false
+  run(second)
+  expect(member.voice('Sql/orders', clock.now)).toBe('coordinated')
 })
 
 test('W4 a node that stands by runs nothing of the network, and takes the lease of a lost holder', () => {

@@ -136,8 +136,6 @@ export class Membership {
   /** When the process last went on after it had stood still: what was requested before is out of date. */
   #stillUntil = Number.NEGATIVE_INFINITY
   #beatAt: number
-  /** Whether the next question need not wait. */
-  #mayHurry = true
   readonly #beats = new Map<number, Beat>()
   /** Since when nodes have different configurations. */
   #differSince: number | undefined
@@ -196,7 +194,6 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
-      this.#mayHurry = true
       if (now >= this.#beatAt) this.#beat(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
@@ -255,11 +252,7 @@ export class Membership {
       if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
-      const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
-      if (isFree && this.#mayHurry && this.#beats.size === 0) {
-        this.#mayHurry = beat.asks.machine.type === 'read'
-        this.#beat(now)
-      }
+      if (this.#beats.size === 0 && shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
     })
   }
 
@@ -277,7 +270,6 @@ export class Membership {
       part.reading = undefined
       if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
       else this.#adopt(shard, stored, now)
-      this.#readIfNeeded(now)
     })
   }
 
@@ -563,18 +555,13 @@ export class Membership {
       return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 && !isTakenAway(lease) })
     const holdsMachine = holds(this.#parts.machine.lease, now)
     const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
-    const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
+    const usual = usualDigest(this.#rows)
     return askOf(lease, now, {
       isCandidate: this.#isCandidate(now) && holdsMachine,
       // The process before it of the same name has lost its machine by now.
       claims: isOfEarlier,
       extraMs: usual === undefined || usual === this.#settings.digest ? 0 : minorityMs,
     })
-  }
-
-  /** The own row may be older than the configuration. */
-  #current(row: NodeRow): NodeRow {
-    return row.facts ? { ...row, facts: { ...row.facts, digest: this.#settings.digest } } : row
   }
 
   #isCandidate(now: number): boolean {
