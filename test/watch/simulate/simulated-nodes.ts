@@ -524,6 +524,8 @@ export function simulate(
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
   const files = new Map<string, SentFile>()
+  /** Whether nodes can write their files. */
+  const keepsFiles = !new Chance(seed + 1_100_009).is(0.25)
 
   class SimNode {
     readonly name: string
@@ -1025,7 +1027,7 @@ export function simulate(
           receiver,
           items.map(({ incident }) => incident),
         )
-        this.file.text += linesOf(receiver, items, this.now).join('')
+        if (keepsFiles) this.file.text += linesOf(receiver, items, this.now).join('')
         this.after(5, () => this.#deliver(receiver, attempt, items, true))
         return
       }
@@ -1064,7 +1066,8 @@ export function simulate(
         answer(10 * second, later(true))
         return
       }
-      if (isAlone) this.after(ms + 5, () => (this.file.text += linesOf(name, items, this.now, true).join('')))
+      if (isAlone && keepsFiles)
+        this.after(ms + 5, () => (this.file.text += linesOf(name, items, this.now, true).join('')))
       answer(ms + 5, { what: 'accepted' })
     }
 
@@ -1193,7 +1196,10 @@ export function simulate(
     const node = live.get(name)
     if (node) {
       node.isDead = true
-      if (gone.has(name)) lose(node.file)
+      if (gone.has(name) || !keepsFiles) {
+        lose(node.file)
+        files.delete(name)
+      }
     }
     live.delete(name)
   }
