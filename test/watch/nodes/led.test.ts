@@ -32,7 +32,7 @@ async function standby({ isAway = false, file }: { readonly isAway?: boolean; re
   const now = (): number => performance.now()
   const take = { type: 'take', expected: undefined, epoch: 1 } as const
   table.beat(requestOf('a', { asks: { network: take, machine: take } }), now())
-  const store = { isAway, told: [] as readonly StoredRow[], onHandOver: (): void => {} }
+  const store = { isAway, rows: [] as readonly StoredRow[], onHandOver: (): void => {} }
   const rows = {
     beat: async (request) => table.beat(request, now()),
     stored: async () => table.stored,
@@ -72,7 +72,7 @@ async function standby({ isAway = false, file }: { readonly isAway?: boolean; re
       questions: () => [],
       takeAnswers: () => {},
     },
-    notify: { takeOver: ({ keys }) => store.told.filter(({ subject }) => keys.has(subject.key)), again: () => {} },
+    notify: { takeOver: ({ keys }) => store.rows.filter(({ subject }) => keys.has(subject.key)), again: () => {} },
   })
   const watching = watchingPart({
     config,
@@ -184,7 +184,7 @@ test('W4 W23 what an earlier process sent without the store outlives that this o
   await pass(70, () => {})
   expect(part.lease.voice(key, 0)).toBe('alone')
   part.lease.sentAlone('mail', ['own'])
-  store.told = [outboxRowOf(subjectOf(key), 'mail', 1, 'own')]
+  store.rows = [outboxRowOf(subjectOf(key), 'mail', 1, 'own')]
   store.isAway = false
   await pass(5, () => {})
   expect([incidentsIn(table).toSorted(), state.text]).toEqual([['earlier', 'own'], undefined])

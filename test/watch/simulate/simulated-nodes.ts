@@ -69,7 +69,7 @@ type Tale = {
   readonly subject: string
   senders: ReadonlySet<string>
 }
-/** What processes of a node have sent without the store, as its private file has it. `isLost`: nobody reads it any more. */
+/** The private file of a node, with what its processes have sent without the store. `isLost`: nobody reads it any more. */
 type SentFile = { readonly id: string; text: string; isLost: boolean }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
@@ -431,7 +431,7 @@ export function simulate(
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
       })
   }
-  /** What was sent without the store by processes with this file can be ended by the store from now on, or by nobody. */
+  /** Passes the right to end what processes with this file have sent: to the store, or to nobody. */
   const passOn = (
     { id }: SentFile,
     to: readonly string[],
@@ -721,7 +721,7 @@ export function simulate(
           if (sent.length > 0) {
             count('found')
             trace(`${this.name} finds ${sent.length}`)
-            this.obey(member.found(sent, queue.now))
+            this.obey(member.takeSent(sent, queue.now))
             this.obey(member.read(id, shard, undefined, queue.now))
             break
           }

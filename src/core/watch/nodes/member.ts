@@ -288,8 +288,8 @@ export class Membership {
     this.#news = [...this.#news, ...news]
   }
 
-  /** Rows of messages that this or an earlier process of the node sent without the store: they are handed over. */
-  found(rows: readonly StoredRow[], now: number): readonly MemberEffect[] {
+  /** Takes rows of messages that this or an earlier process of the node sent without the store, to hand them over. */
+  takeSent(rows: readonly StoredRow[], now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       this.#news = [...rows, ...this.#news]
       this.#handOverIfNeeded(now)
