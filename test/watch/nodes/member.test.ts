@@ -189,6 +189,25 @@ test('W4 a write that is answered after the other lease was taken counts as ackn
   expect(next).toMatchObject([{ acknowledged: 1, number: 2 }])
 })
 
+test('W4 what a svc.yaml removes while other nodes have it is handed over if a failover has taken it', () => {
+  for (const isLost of [true, false]) {
+    const table = new LeasesTable()
+    const take = { type: 'take', expected: undefined, epoch: 1 } as const
+    table.beat(requestOf('b', { asks: { machine: take } }), 0)
+    const { member, clock, run, reload } = nodeOver(table, ['Sql/orders', 'Sql/old'], [orders])
+    run(3 * second)
+    const back = table.snapshot()
+    const permit = member.beginWrite(['network'], clock.now)
+    if (!permit) throw new Error('the holder may write')
+    member.wrote(permit, table.writeOutbox(permit, [orders]), clock.now)
+    if (isLost) back()
+    reload(['Sql/old'])
+    run(4 * second)
+    expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+    expect(table.lease('network', clock.now)?.writes).toBe(isLost ? 1_000 : 1)
+  }
+})
+
 test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {
   const table = new LeasesTable()
   const take = { type: 'take', expected: undefined, epoch: 1 } as const

@@ -152,7 +152,9 @@ export class Membership {
   readonly #dropped = new Set<string>()
   /** The rows of messages that it sent without the store and that a holder has to know. */
   #news: readonly StoredRow[] = []
-  /** Those that the store got a short while ago: a failover may lose them. */
+  /** The keys that it gives up with this event, which no other node has taken. */
+  readonly #givenUp = new Set<string>()
+  /** Those that the store got a short while ago, and what was given up then: a failover may lose them. */
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
   /** The least number of writes after the hand-over in progress. */
   #handingOver: number | undefined
@@ -284,6 +286,8 @@ export class Membership {
       if (incidents.has((row.attempt ?? row.last)?.incident ?? '')) return [{ ...one, row: { ...row, ends: over } }]
       return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
     })
+    const givenUp = rows.filter(({ row, subject }) => row && this.#givenUp.has(subject.key))
+    this.#handedOver = [...this.#handedOver, ...givenUp.map((row) => ({ row, at: this.#seenAt }))]
     this.#isLost = false
     this.#news = [...this.#news, ...news]
   }
@@ -504,6 +508,7 @@ export class Membership {
 
   #during(now: number, work: () => void): readonly MemberEffect[] {
     this.#effects = []
+    this.#givenUp.clear()
     if (now - this.#seenAt >= standstillMs) {
       this.#answeredAt = Number.NEGATIVE_INFINITY
       this.#failingSince = undefined
@@ -592,7 +597,7 @@ export class Membership {
     // Nor does it wait in memory, where it would hold up what is written and told about the machine.
     if (network.isKnown && !isByItself(this.#mode) && !this.#mayLead(now)) {
       network.isKnown = false
-      this.#release(this.#networkKeys())
+      this.#giveUp(this.#networkKeys())
     }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
@@ -714,6 +719,11 @@ export class Membership {
 
   #leaveOver(keys: readonly string[]): void {
     this.#leftOver = new Set([...this.#leftOver, ...keys])
+    this.#giveUp(keys)
+  }
+
+  #giveUp(keys: readonly string[]): void {
+    for (const key of keys) this.#givenUp.add(key)
     this.#release(keys)
   }
 
