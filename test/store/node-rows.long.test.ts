@@ -231,6 +231,17 @@ test('W4 the holder notices by the number of writes what another node hands over
   ])
 })
 
+test('W4 W23 an end that another node has sent leaves no row when it hands that over', async () => {
+  const nodes = answeringNodesOf(store.data)
+  const alpha = await taken(nodes, 'alpha')
+  const one = outboxRowOf(orders, 'mail', 1)
+  const end = { what: 'end', incident: 'i', level: 'failed', beganAt: 1, endedAt: 2, text: 'fine' } as const
+  await nodes.writeOutbox(fenceOf(alpha, 1), [{ ...one, row: { ends: [end] } }])
+  const { last } = one.row ?? {}
+  await nodes.handOver([{ ...one, row: { ends: [], ...(last ? { attempt: { ...last, isOver: true } } : {}) } }])
+  expect((await nodes.stored()).outbox).toEqual([])
+})
+
 test('W4 a row from the future is not live: the clock of the database was set back', async () => {
   const nodes = answeringNodesOf(store.data)
   const alpha = await joined(nodes, 'alpha')

@@ -14,7 +14,7 @@ import {
   type Stored,
   shards,
 } from '../../../src/core/watch/nodes/index.ts'
-import { type StoredRow, withNews } from '../../../src/core/watch/outbox/index.ts'
+import { isEmpty, type StoredRow, withNews } from '../../../src/core/watch/outbox/index.ts'
 import {
   type IncidentRecord,
   type StatesBatch,
@@ -142,7 +142,9 @@ export class LeasesTable {
     for (const one of rows) {
       const before = this.#outbox.get(rowName(one))?.row ?? nothing
       const row = one.row && withNews(before, one.row)
-      if (row && row !== before) this.#outbox.set(rowName(one), { ...one, row })
+      if (!row || row === before) continue
+      if (isEmpty(row)) this.#outbox.delete(rowName(one))
+      else this.#outbox.set(rowName(one), { ...one, row })
     }
     const lease = this.#leases.get('network')
     if (lease) this.#leases.set('network', { ...lease, writes: lease.writes + handOverWrites })

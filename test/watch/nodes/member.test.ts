@@ -21,7 +21,7 @@ function nodeOver(
   const facts = { version: '1', startedAt: 0 }
   const member = new Membership({ node: 'a', process, facts, settings: settings(network) }, at)
   const all: MemberEffect[] = []
-  const clock = { now: at, isAway: false, losesAnswer: (_: BeatRequest): boolean => false }
+  const clock = { now: at, isAway: false, failsToRead: false, losesAnswer: (_: BeatRequest): boolean => false }
   const obey = (effects: readonly MemberEffect[]): void => {
     for (const effect of effects) {
       all.push(effect)
@@ -29,8 +29,10 @@ function nodeOver(
         const answer = clock.isAway ? undefined : table.beat(effect.request, clock.now)
         const isKnown = answer !== undefined && !clock.losesAnswer(effect.request)
         obey(isKnown ? member.answered(effect.id, answer, clock.now) : member.unanswered(effect.id, clock.now))
-      } else if (effect.type === 'read') obey(member.read(effect.id, effect.shard, table.stored, clock.now))
-      else if (effect.type === 'release')
+      } else if (effect.type === 'read') {
+        const stored = clock.failsToRead ? undefined : table.stored
+        obey(member.read(effect.id, effect.shard, stored, clock.now))
+      } else if (effect.type === 'release')
         member.released(rows.filter(({ subject }) => effect.stored.keys.has(subject.key)))
       else if (effect.type === 'hand over') {
         table.handOver(effect.rows)
@@ -63,6 +65,17 @@ test('W4 the first node takes the lease, reads what is stored, and then runs and
   run(2 * second)
   expect(effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))).toContain('Sql/orders')
   expect([member.runs('Sql/orders', clock.now), member.voice('Sql/orders', clock.now)]).toEqual([true, 'coordinated'])
+})
+
+test('W4 a holder that cannot read what is stored tries once a second, and sends nothing until then', () => {
+  const { member, clock, run, effects } = nodeOver(new LeasesTable(), ['Sql/orders'])
+  clock.failsToRead = true
+  run(5 * second)
+  expect(effects.filter((one) => one.type === 'read' && one.shard === 'network')).toHaveLength(5)
+  expect(member.voice('Sql/orders', clock.now)).toBe('silent')
+  clock.failsToRead = false
+  run(second)
+  expect(member.voice('Sql/orders', clock.now)).toBe('coordinated')
 })
 
 test('W4 a node that stands by runs nothing of the network, and takes the lease of a lost holder', () => {
@@ -174,6 +187,25 @@ test('W4 a write that is answered after the other lease was taken counts as ackn
   member.wrote(permit, 'stored', clock.now)
   const next = member.beginWrite(['machine'], clock.now)
   expect(next).toMatchObject([{ acknowledged: 1, number: 2 }])
+})
+
+test('W4 what a svc.yaml removes while other nodes have it is handed over if a failover has taken it', () => {
+  for (const isLost of [true, false]) {
+    const table = new LeasesTable()
+    const take = { type: 'take', expected: undefined, epoch: 1 } as const
+    table.beat(requestOf('b', { asks: { machine: take } }), 0)
+    const { member, clock, run, reload } = nodeOver(table, ['Sql/orders', 'Sql/old'], [orders])
+    run(3 * second)
+    const back = table.snapshot()
+    const permit = member.beginWrite(['network'], clock.now)
+    if (!permit) throw new Error('the holder may write')
+    member.wrote(permit, table.writeOutbox(permit, [orders]), clock.now)
+    if (isLost) back()
+    reload(['Sql/old'])
+    run(4 * second)
+    expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+    expect(table.lease('network', clock.now)?.writes).toBe(isLost ? 1_000 : 1)
+  }
 })
 
 test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {

@@ -235,3 +235,11 @@ test('W4 what other nodes have handed over is not replaced by an owner that writ
   ])
   expect(outbox.rows()).toHaveLength(2)
 })
+
+test('W4 a node that writes its memory again after a failover deletes a row that says nothing any more', () => {
+  const outbox = new Outbox(0, () => 'unknown', '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const empty = { receiver: 'pager', subject, row: { ends: [] } }
+  outbox.takeOver(keys, [empty], 200 * second)
+  expect(outbox.again([empty])).toEqual([{ ...empty, row: undefined }])
+})

@@ -14,6 +14,15 @@ type NodesPlant = Plant & {
 }
 export const plants: readonly NodesPlant[] = [
   {
+    what: 'a process does not hand over what an earlier one sent',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: '[...rows, ...this.#news]',
+    to: '[...this.#news]',
+    rule: 'each incident ends',
+    losesStore: true,
+  },
+  {
     what: 'a node takes the lease although another one renews it',
     folder: 'nodes',
     file: 'lease.ts',
@@ -255,10 +264,19 @@ export const plants: readonly NodesPlant[] = [
     what: 'what a reload drops stays in memory while other nodes have it',
     folder: 'nodes',
     file: 'member.ts',
-    from: 'if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)',
-    to: '',
+    from: 'if (!this.#isSettled(now)) this.#leaveOver(removed)',
+    to: 'if (!this.#isSettled(now)) removed.at(0)',
     rule: 'memory and store agree',
     seed: 2,
+  },
+  {
+    what: 'what a holder removes stays in memory when it loses the lease',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'else if (this.#parts.network.isKnown) for (const key of removed) this.#strange.add(key)',
+    to: '',
+    rule: 'what stands is told',
+    seed: 620_186,
   },
   {
     what: 'memory overwrites what a reload brings',

@@ -66,6 +66,27 @@ const traces: readonly (readonly [what: string, script: Script])[] = [
       ],
     },
   ]),
+  // Seed 620186: what a holder had not told of the network yet held up what it had to tell of its machine.
+  ...([false, true] as const).map((isRemoved): readonly [string, Script] => [
+    `machines tell of themselves beside a node of a version before, ${isRemoved ? 'also if a monitor was removed' : 'whatever stands'}`,
+    {
+      failures: {
+        p1: { from: (isRemoved ? 550 : 672) * second, to: 1_200 * second },
+        // Some of them are confirmed, and not told yet, when the holder leaves the lease.
+        p3: { from: 682 * second, to: 1_200 * second },
+        p4: { from: 692 * second, to: 1_200 * second },
+        ...Object.fromEntries(
+          ['a', 'b', 'c'].map((node) => [`disk of ${node}`, { from: 760 * second, to: 900 * second }]),
+        ),
+      },
+      events: [
+        ...(['others', 'holder'] as const).flatMap((nodes, at) =>
+          isRemoved ? [[(700 + 16 * at) * second, 'removed', nodes, 10 * second] as const] : [],
+        ),
+        [720 * second, 'old-node', undefined, 300 * second],
+      ],
+    },
+  ]),
   // Seed 9094: the second of two failovers within 10 s took an end that a machine had told about itself after the first one.
   [
     'the end of a fault of a machine outlives two failovers within 10 s, the second after its next write',

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type StoredRow, withNews } from '../../watch/outbox/index.ts'
+import { isEmpty, type StoredRow, withNews } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 
@@ -14,7 +14,9 @@ export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void>
   const byId = new Map<string, StoredRow>()
   for (const one of news) byId.set(idOf(one), joined(byId.get(idOf(one)) ?? stored.get(idOf(one)), one))
   const changed = [...byId].flatMap(([id, one]): readonly StoredRow[] =>
-    one.row === undefined || one.row === (stored.get(id)?.row ?? nothing) ? [] : [one],
+    one.row === undefined || one.row === (stored.get(id)?.row ?? nothing)
+      ? []
+      : [{ ...one, row: isEmpty(one.row) ? undefined : one.row }],
   )
   await storeRows(tx, 'notifyRows', changed)
 }

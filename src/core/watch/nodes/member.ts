@@ -136,8 +136,6 @@ export class Membership {
   /** When the process last went on after it had stood still: what was requested before is out of date. */
   #stillUntil = Number.NEGATIVE_INFINITY
   #beatAt: number
-  /** Whether the next question need not wait. */
-  #mayHurry = true
   readonly #beats = new Map<number, Beat>()
   /** Since when nodes have different configurations. */
   #differSince: number | undefined
@@ -154,7 +152,9 @@ export class Membership {
   readonly #dropped = new Set<string>()
   /** The rows of messages that it sent without the store and that a holder has to know. */
   #news: readonly StoredRow[] = []
-  /** Those that the store got a short while ago: a failover may lose them. */
+  /** The keys that it gives up with this event, which no other node has taken. */
+  readonly #givenUp = new Set<string>()
+  /** Those that the store got a short while ago, and what was given up then: a failover may lose them. */
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
   /** The least number of writes after the hand-over in progress. */
   #handingOver: number | undefined
@@ -196,7 +196,6 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
-      this.#mayHurry = true
       if (now >= this.#beatAt) this.#beat(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
@@ -219,7 +218,11 @@ export class Membership {
       const former = [...settings.network].filter(([key, present]) => key !== present && this.#leftOver.has(present))
       this.#leaveOver(former.map(([key]) => key))
       this.#differs(now)
-      if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)
+      if (!isByItself(this.#mode) && removed.length > 0) {
+        if (!this.#isSettled(now)) this.#leaveOver(removed)
+        // Its outbox has them until receivers are told.
+        else if (this.#parts.network.isKnown) for (const key of removed) this.#strange.add(key)
+      }
       this.#shared = ''
       this.#beat(now)
     })
@@ -251,11 +254,7 @@ export class Membership {
       if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
-      const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
-      if (isFree && this.#mayHurry && this.#beats.size === 0) {
-        this.#mayHurry = beat.asks.machine.type === 'read'
-        this.#beat(now)
-      }
+      if (this.#beats.size === 0 && shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
     })
   }
 
@@ -273,7 +272,6 @@ export class Membership {
       part.reading = undefined
       if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
       else this.#adopt(shard, stored, now)
-      this.#readIfNeeded(now)
     })
   }
 
@@ -288,8 +286,18 @@ export class Membership {
       if (incidents.has((row.attempt ?? row.last)?.incident ?? '')) return [{ ...one, row: { ...row, ends: over } }]
       return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
     })
+    const givenUp = rows.filter(({ row, subject }) => row && this.#givenUp.has(subject.key))
+    this.#handedOver = [...this.#handedOver, ...givenUp.map((row) => ({ row, at: this.#seenAt }))]
     this.#isLost = false
     this.#news = [...this.#news, ...news]
+  }
+
+  /** Takes rows of messages that this or an earlier process of the node sent without the store, to hand them over. */
+  takeSent(rows: readonly StoredRow[], now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      this.#news = [...rows, ...this.#news]
+      this.#handOverIfNeeded(now)
+    })
   }
 
   handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
@@ -500,6 +508,7 @@ export class Membership {
 
   #during(now: number, work: () => void): readonly MemberEffect[] {
     this.#effects = []
+    this.#givenUp.clear()
     if (now - this.#seenAt >= standstillMs) {
       this.#answeredAt = Number.NEGATIVE_INFINITY
       this.#failingSince = undefined
@@ -539,8 +548,8 @@ export class Membership {
   /** Everything that `watches`, `runs` and `isElsewhere` depend on besides the configuration. */
   #sharedAt(now: number): string {
     const { network, machine } = this.#parts
-    const facts = [network.isKnown, machine.isKnown, this.#isSettled(now), this.#hasLeft]
-    return JSON.stringify([this.#mode, this.holdsLease(now), this.holder(now), this.speaker(now), ...facts])
+    const who = `${this.holdsLease(now)} ${this.holder(now)} ${this.speaker(now)}`
+    return `${this.#mode} ${who} ${network.isKnown} ${machine.isKnown} ${this.#isSettled(now)} ${this.#hasLeft}`
   }
 
   // Leases.
@@ -551,7 +560,7 @@ export class Membership {
       return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 && !isTakenAway(lease) })
     const holdsMachine = holds(this.#parts.machine.lease, now)
     const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
-    const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
+    const usual = usualDigest(this.#rows)
     return askOf(lease, now, {
       isCandidate: this.#isCandidate(now) && holdsMachine,
       // The process before it of the same name has lost its machine by now.
@@ -560,16 +569,15 @@ export class Membership {
     })
   }
 
-  /** The own row may be older than the configuration. */
-  #current(row: NodeRow): NodeRow {
-    return row.facts ? { ...row, facts: { ...row.facts, digest: this.#settings.digest } } : row
+  #isCandidate(now: number): boolean {
+    // What it has told without the store comes first.
+    const isBusy = this.#news.length > 0 || this.#handingOver !== undefined
+    return this.#mayLead(now) && (!isBusy || holds(this.#parts.network.lease, now))
   }
 
-  #isCandidate(now: number): boolean {
+  #mayLead(now: number): boolean {
     // Nodes of versions before share the monitors among themselves.
     if (this.#rows.some(({ isLive, config }) => isLive && config !== leaseConfig)) return false
-    // What it has told without the store comes first.
-    if (this.#news.length > 0 || this.#handingOver !== undefined) return holds(this.#parts.network.lease, now)
     const isAlone = this.#others().length === 0
     const isBrief = now - (this.#isolatedSince ?? now) < isolatedMs && holds(this.#parts.network.lease, now)
     return isAlone || this.#isolatedSince === undefined || isBrief
@@ -586,6 +594,11 @@ export class Membership {
     const { network, machine } = this.#parts
     // What it gives up is no longer its own, whenever the store knows.
     if (asks.network.type === 'leave') network.lease = { ...network.lease, hold: undefined }
+    // Nor does it wait in memory, where it would hold up what is written and told about the machine.
+    if (network.isKnown && !isByItself(this.#mode) && !this.#mayLead(now)) {
+      network.isKnown = false
+      this.#giveUp(this.#networkKeys())
+    }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
     const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks.facts }
@@ -706,6 +719,11 @@ export class Membership {
 
   #leaveOver(keys: readonly string[]): void {
     this.#leftOver = new Set([...this.#leftOver, ...keys])
+    this.#giveUp(keys)
+  }
+
+  #giveUp(keys: readonly string[]): void {
+    for (const key of keys) this.#givenUp.add(key)
     this.#release(keys)
   }
 

@@ -289,12 +289,12 @@ export class Outbox {
     return [...rows, ...over.map((one) => ({ ...one, row: undefined }))]
   }
 
-  /** All rows. */
+  /** All rows that say something: others have no place in the store. */
   rows(): readonly StoredRow[] {
     return [...this.#addresses].flatMap(([receiver, { rows }]) =>
       [...rows].flatMap(([id, row]): readonly StoredRow[] => {
         const subject = this.#subjects.get(id)
-        return subject ? [{ receiver, subject, row }] : []
+        return subject && !isEmpty(row) ? [{ receiver, subject, row }] : []
       }),
     )
   }
