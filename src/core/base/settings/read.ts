@@ -224,8 +224,11 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
     const own = Object.hasOwn(raw, key) ? raw[key] : undefined
     const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
     if (value === null) here.report('has no value: give it one, or remove the line')
-    else if (value !== undefined) values[name] = read(setting, value, here)
-    else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
+    else if (value !== undefined) {
+      values[name] = read(setting, value, here)
+      const { needs } = setting
+      if (needs !== undefined && raw[needs] === undefined) here.report(`needs \`${needs}:\` beside it`)
+    } else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
     else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
   return values

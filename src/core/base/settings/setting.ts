@@ -25,6 +25,8 @@ type Base = {
   readonly observed?: true
   /** Another word that svc.yaml may use for it. */
   readonly otherWord?: string
+  /** The setting of the same table without which it means nothing. */
+  readonly needs?: string
 }
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
