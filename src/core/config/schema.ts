@@ -375,6 +375,7 @@ function shapeOf(setting: Setting): Json {
       return { anyOf: [...one, { type: 'array', items }] }
     }
     case 'map':
+      if (setting.secrets) return { type: 'object', additionalProperties: secretShape }
       return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
     case 'threshold':
       return thresholdShape(setting.unit)

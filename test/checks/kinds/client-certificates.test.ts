@@ -67,6 +67,7 @@ const rows: Partial<Record<KindName, Row>> = {
   smtp: { settings: (port, trust) => ({ host: at, port, tls: 'implicit', ...account, ...trust }) },
   sqlserver: database('sqlserver', 'tds'),
   svc: { settings: (port, trust) => ({ url: `https://${at}:${port}`, type: 'App', ...trust }) },
+  tcp: { settings: (port, trust) => ({ host: at, port, tls: true, ...trust }) },
   tls: { settings: (port, trust) => ({ host: at, port, send: 'hello', ...trust }) },
 }
 

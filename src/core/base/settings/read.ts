@@ -281,9 +281,12 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
       ? allText([one], setting, at)
       : at.report(`must be a list of texts, not ${describe(value)}`)
   },
-  map: (raw, _, at) => {
+  map: (raw, setting, at) => {
     if (!isMap(raw)) return at.report(`must be a map (\`name: text\`), not ${describe(raw)}`)
-    return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, readEntry(key, value, at.in(key))]))
+    const { secrets, doc } = setting
+    const one = (key: string, value: unknown): unknown =>
+      secrets ? readSecret(value, { type: 'secret', doc }, at.in(key)) : readEntry(key, value, at.in(key))
+    return Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, one(key, value)]))
   },
   threshold: readThreshold,
   every: readEvery,

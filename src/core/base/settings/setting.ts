@@ -61,7 +61,8 @@ export type Setting =
         /** Whether a text of the list may be empty, as an argument of a program may. */
         readonly allowsEmpty?: true
       })
-  | (Base & { readonly type: 'map' })
+  /** From names to texts, or with `secrets` to references to secrets. */
+  | (Base & { readonly type: 'map'; readonly secrets?: true })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & {
       readonly type: 'every'
@@ -95,17 +96,19 @@ type ValueOf<T> = T extends { type: 'url'; orSecret: true }
               ? V
               : T extends { type: 'texts' }
                 ? readonly string[]
-                : T extends { type: 'map' }
-                  ? Readonly<Record<string, string>>
-                  : T extends { type: 'threshold' }
-                    ? Threshold
-                    : T extends { type: 'every' }
-                      ? Every
-                      : T extends { type: 'group'; fields: infer F }
-                        ? Values<F>
-                        : T extends { type: 'groups'; fields: infer F }
-                          ? readonly Values<F>[]
-                          : never
+                : T extends { type: 'map'; secrets: true }
+                  ? Readonly<Record<string, Secret>>
+                  : T extends { type: 'map' }
+                    ? Readonly<Record<string, string>>
+                    : T extends { type: 'threshold' }
+                      ? Threshold
+                      : T extends { type: 'every' }
+                        ? Every
+                        : T extends { type: 'group'; fields: infer F }
+                          ? Values<F>
+                          : T extends { type: 'groups'; fields: infer F }
+                            ? readonly Values<F>[]
+                            : never
 
 type Present<S> = {
   [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never

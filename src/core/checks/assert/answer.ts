@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { showBytes, showDuration } from '../../base/format.ts'
+import type { Chain } from '../../base/net/certificates.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
 import {
@@ -15,6 +16,7 @@ import {
 } from '../engine/index.ts'
 import { type Content, evaluateAssertions } from './content.ts'
 import { type Conversation, listen } from './conversation.ts'
+import { dialogueCheck } from './dialogue.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
@@ -24,11 +26,18 @@ import { readXml, xmlEnd } from './xml.ts'
 /** A connected socket, and the peer's answer once there is one. */
 export type TalkingConnection = Connection & {
   readonly address: string
-  readonly socket: Socket
+  readonly ip: string
+  socket: Socket
+  /** The certificates of the server. Undefined without TLS. */
+  chain?: Chain | undefined
   /** Replaces {nonce} on this connection. */
   readonly nonce: string
   /** Throws for a peer to which nothing may be sent. */
   readonly demandTrust?: () => void
+  /** Begins TLS on the socket. `again` repeats on another socket what led to it. Throws for a server that is not trusted. */
+  readonly beginTls?: (again: (socket: Socket) => Promise<void>) => Promise<void>
+  /** Whether a dialogue has begun. */
+  hasTalked?: true
   answer?: Answer
 }
 
@@ -84,7 +93,7 @@ const documentSettings = {
 const check = checksOn<TalkingConnection>()
 
 /** The settings of which one lets a run see more than that the port listens or completes a TLS handshake. */
-const enough = ['send', 'sendHex', 'expect', 'xml', 'measure'] as const
+const enough = ['send', 'sendHex', 'expect', 'xml', 'measure', 'dialogue', 'protocol'] as const
 
 /** `latency` is the threshold of the kind. */
 const answerCheck = (latency: Latency) =>
@@ -106,7 +115,7 @@ const answerCheck = (latency: Latency) =>
       ...documentSettings,
       maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
     },
-    when: enough,
+    when: ['send', 'sendHex', 'expect', 'xml', 'measure'],
     applies: (_, { expect, xml, measure = [], ...sending }) =>
       sendsAnything(sending) || expect !== undefined || xml !== undefined || measure.length > 0,
     async observe(connection, settings, { now, msLeft }) {
@@ -208,7 +217,7 @@ const openCheck = (over: keyof typeof seesOnly) =>
   check({
     depth: openResult[over].depth,
     results: { open: openResult[over].doc },
-    applies: ({ answer }) => answer === undefined,
+    applies: ({ answer, hasTalked }) => answer === undefined && hasTalked === undefined,
     observe: async (connection, _, context) => ({
       ...(await observeOpen(connection, context.now)),
       isDeep: runIncludes(context, 'Advanced'),
@@ -265,7 +274,7 @@ const document = check({
  * expect, that only the connection is tested.
  */
 export const answerChecks = (latency: Latency, over: keyof typeof seesOnly) =>
-  [answerCheck(latency), document, openCheck(over)] as const
+  [answerCheck(latency), dialogueCheck(latency), document, openCheck(over)] as const
 
 type Latency = ReturnType<typeof latencySetting<Threshold>>
 

@@ -27,8 +27,8 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
     let bytes = space.subarray(0, 0)
     let looks = 0
     const settle = (ended: Conversation['ended'], problem?: string): void => {
-      clearTimeout(timer)
-      socket.removeListener('data', receive).pause()
+      stop()
+      socket.pause()
       resolve({ bytes, ended, problem })
     }
     const look = (otherwise?: 'closed' | 'silent' | 'full'): void => {
@@ -52,13 +52,18 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
       // Our own tests are cheap; a pattern would run over everything each time.
       else if (looks <= maxLooks || typeof expected === 'function') look()
     }
-    socket.on('data', receive)
-    socket.once('end', () => look('closed'))
-    socket.once('error', (error) => {
-      clearTimeout(timer)
+    const close = (): void => look('closed')
+    const fail = (error: Error): void => {
+      stop()
       reject(error)
-    })
-    socket.once('close', () => look('closed'))
+    }
+    // A dialogue listens on one socket again and again.
+    const stop = (): void => {
+      clearTimeout(timer)
+      socket.off('data', receive).off('end', close).off('error', fail).off('close', close)
+    }
+    socket.on('data', receive).on('end', close).on('error', fail).on('close', close).resume()
+    if (socket.destroyed || socket.readableEnded) close()
   })
 }
 

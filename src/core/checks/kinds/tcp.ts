@@ -1,9 +1,24 @@
+import type { Socket } from 'node:net'
+import { whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTcp } from '../../base/net/connect.ts'
-import { hostMistake, type Threshold } from '../../base/settings/index.ts'
+import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
+import { ProbeError } from '../../base/probe-error.ts'
+import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../base/settings/index.ts'
 import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
+import { type DialogueSettings, dialogueProblem, loadTalk } from '../assert/dialogue.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
-import { type AddressTurn, atMost, latencySetting, networkKind, type Result } from '../engine/index.ts'
+import {
+  type AddressTurn,
+  atMost,
+  type CheckContext,
+  certificateCheck,
+  certificateSetting,
+  evaluateProtocol,
+  latencySetting,
+  networkKind,
+  type Result,
+} from '../engine/index.ts'
 import { answerEntry, begins, bytes, type Exchange, namedBy, type Recognition, trustOf } from '../recognition/index.ts'
 
 const latency = latencySetting(
@@ -11,17 +26,67 @@ const latency = latencySetting(
   'Maximum time for the connection and for the answer, each',
 )
 
-async function connect({ ip, port, address, signal }: AddressTurn): Promise<TalkingConnection> {
-  const socket = await connectTcp(ip, port, signal)
-  return {
-    address,
-    socket,
-    nonce: newNonce(),
-    get usable() {
-      return !socket.destroyed
-    },
-    close: () => void socket.destroy(),
+const minVersion = {
+  type: 'choice',
+  values: ['TLSv1.2', 'TLSv1.3'],
+  default: 'TLSv1.2',
+  doc: 'Minimum TLS version, with TLS',
+} as const satisfies SettingsSpec[string]
+
+const tcpSettings = {
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+  port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
+  latency,
+  tls: {
+    type: 'flag',
+    observed: true,
+    default: false,
+    doc: 'Begin with TLS. svc sends nothing to a server that is not trusted',
+  },
+  ...trustSettings,
+  minVersion,
+} as const satisfies SettingsSpec
+type TcpSettings = Values<typeof tcpSettings>
+
+async function connect(
+  at: AddressTurn,
+  settings: TcpSettings,
+  { date }: CheckContext,
+  trust: TlsTrust,
+): Promise<TalkingConnection> {
+  const { ip, port, address, signal } = at
+  const { host, servername, tls } = settings
+  const secured = async (open?: () => Promise<Socket>) => {
+    const { connectTls } = await import('../../base/net/tls-connect.ts')
+    const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+    const link = await connectTls(at, { host: name, ...trust, verify: true, date, ...(open ? { open } : {}) })
+    const tooOld = evaluateProtocol('protocol', link.chain, settings.minVersion)
+    const why = whyDistrusted(link.chain) ?? (tooOld.status === 'failed' ? tooOld.message : undefined)
+    if (why === undefined) return link
+    link.socket.destroy()
+    throw new ProbeError('tls', why)
   }
+  const connection: TalkingConnection = {
+    address,
+    ip,
+    ...(tls ? await secured() : { socket: await connectTcp(ip, port, signal) }),
+    nonce: newNonce(),
+    beginTls: async (again) => {
+      let first: Socket | undefined = connection.socket
+      const open = async (): Promise<Socket> => {
+        const socket = first ?? (await connectTcp(ip, port, signal))
+        if (first === undefined) await again(socket)
+        first = undefined
+        return socket
+      }
+      Object.assign(connection, await secured(open))
+    },
+    get usable() {
+      return !connection.socket.destroyed
+    },
+    close: () => void connection.socket.destroy(),
+  }
+  return connection
 }
 
 /** Compares the connection time with its threshold. */
@@ -29,6 +94,16 @@ export const evaluateConnect = (
   { connection: { address }, ms: value }: { readonly connection: { readonly address: string }; readonly ms: number },
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
+
+const certificate = {
+  ...certificateCheck({
+    depth: 'Standard',
+    setting: certificateSetting,
+    chain: ({ chain }: TalkingConnection) => chain,
+  }),
+  impossibleWith: ({ tls, dialogue = [] }: Pick<TcpSettings, 'tls'> & DialogueSettings) =>
+    !tls && dialogue.every(({ starttls }) => !starttls),
+} as const
 
 /** A protocol that is recognized by what an answer begins with. */
 const byAnswer = (name: string, exchange: Exchange, pool: Recognition['pool']): Recognition => ({
@@ -72,8 +147,9 @@ export default networkKind({
     byAnswer('beanstalkd', { greeting: Buffer.from('stats\r\n'), expect: 'OK ' }, namedBy(/^id: "?([0-9a-f]+)/m)),
     mqtt,
   ],
+  exposure: 'What the secrets in `values` give access to. Use an account of its own for a dialogue that signs in.',
   seesOnly: seesOnly.TCP,
-  preload: loadXmlParser,
+  preload: () => Promise.all([loadXmlParser(), loadTalk()]),
   optionalParts: [],
   cost: {
     unit: 'messages',
@@ -83,19 +159,22 @@ export default networkKind({
     adds: [
       { setting: 'send', from: 'Basic', requests: 1 },
       { setting: 'sendHex', from: 'Basic', requests: 1 },
+      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
+      { setting: 'protocol', from: 'Basic', requests: 2 },
     ],
   },
-  settings: {
-    host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
-    port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
-    latency,
-  },
+  settings: tcpSettings,
   target: ({ host, port }) => ({ host, port }),
-  validate: answerProblem,
+  validate: (settings) => {
+    const { tls, dialogue = [] } = settings
+    const unused = tls || dialogue.some(({ starttls }) => starttls) ? undefined : unusedTrust(settings, 'tls: true')
+    return unused ?? answerProblem(settings) ?? dialogueProblem(settings, tls)
+  },
+  prepare: (settings: TcpSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { connect: 'The port accepts a connection in time' },
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: answerChecks(latency, 'TCP'),
+  checks: [...answerChecks(latency, 'TCP'), certificate],
 })

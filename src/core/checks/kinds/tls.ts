@@ -11,6 +11,7 @@ import {
   sendsAnything,
   type TalkingConnection,
 } from '../assert/answer.ts'
+import { dialogueProblem, loadTalk, startTlsProtocols } from '../assert/dialogue.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
@@ -69,7 +70,7 @@ const staple = check({
   evaluate: (chain) => evaluateStaple('staple', chain),
 })
 
-const protocol = check({
+export const protocol = check({
   depth: 'Standard',
   results: { protocol: 'The negotiated TLS version is recent enough' },
   settings: {
@@ -98,6 +99,12 @@ const tlsSettings = {
     doc: 'Host name or address to connect to',
   },
   port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
+  starttls: {
+    type: 'choice',
+    observed: true,
+    values: startTlsProtocols,
+    doc: 'Protocol of a server that gets to TLS by a command of its own, on the `port` of that protocol',
+  },
   latency,
   ...sendSettings,
   verify,
@@ -108,19 +115,24 @@ type TlsSettings = Values<typeof tlsSettings>
 
 async function shakeHands(
   at: AddressTurn,
-  { host, servername, verify, fingerprint, ...sending }: TlsSettings,
-  { mode, date }: CheckContext,
+  { host, servername, verify, fingerprint, starttls, ...sending }: TlsSettings,
+  context: CheckContext,
   trust: TlsTrust,
 ): Promise<Handshake> {
+  const { mode, date } = context
+  const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+  const begin = starttls && (await loadTalk()).openForTls
   const { socket, chain } = await connectTls(at, {
-    host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
+    host: name,
+    ...(starttls && begin ? { open: () => begin(starttls, at, { host: name, context }) } : {}),
     ...trust,
-    verify: verify && (sendsAnything(sending) || includes(mode, 'Standard')),
+    verify: verify && (sendsAnything(sending) || 'dialogue' in sending || includes(mode, 'Standard')),
     weak: true,
     date,
   })
   return {
     address: at.address,
+    ip: at.ip,
     chain,
     socket,
     nonce: newNonce(),
@@ -140,8 +152,9 @@ export default networkKind({
   title: 'The certificates and the TLS version of a port',
   // TLS says nothing about the protocol inside it.
   recognition: 'none',
+  exposure: 'What the secrets in `values` give access to. Use an account of its own for a dialogue that signs in.',
   seesOnly: seesOnly.TLS,
-  preload: loadXmlParser,
+  preload: () => Promise.all([loadXmlParser(), loadTalk()]),
   optionalParts: [
     {
       part: 'server name (SNI) and request for an OCSP staple',
@@ -156,11 +169,17 @@ export default networkKind({
     adds: [
       { setting: 'send', from: 'Basic', requests: 1 },
       { setting: 'sendHex', from: 'Basic', requests: 1 },
+      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
+      { setting: 'protocol', from: 'Basic', requests: 2 },
     ],
   },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
-  validate: answerProblem,
+  validate: (settings) => {
+    if (settings.starttls !== undefined && settings.port === 443) return 'starttls needs the port of its protocol'
+    if (settings.values !== undefined && !settings.verify) return 'values needs verify: true'
+    return answerProblem(settings) ?? dialogueProblem(settings, true)
+  },
   prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
