@@ -1,6 +1,8 @@
+import { connect } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../../src/core/base/settings/index.ts'
+import { converse } from '../../../src/core/checks/assert/talk.ts'
 import tcp from '../../../src/core/checks/kinds/tcp.ts'
 import tls from '../../../src/core/checks/kinds/tls.ts'
 import { checked, problemsOf, runKind } from '../../support/engine/run-kind.ts'
@@ -80,6 +82,19 @@ describe('dialogues over TCP (simulated peers)', () => {
     expect(input).toBe(`PASS ${password}\r\n`)
     expect(checked(results, 'dialogue').message).toContain('sent "wrong [secret] [secret]"')
     expect(JSON.stringify(results)).not.toMatch(/correct horse|4711/)
+  })
+
+  test('H81 a secret does not go to another machine without TLS', async () => {
+    await using there = await peer(blackHole)
+    const socket = connect(there.port, host)
+    const { values: settings } = settingsOf(tcp, { values, dialogue: [{ send: signIn }] })
+    const connection = { address: '192.0.2.1:1', ip: '192.0.2.1', socket, nonce: '', usable: true, close: () => {} }
+    const spoken = converse(connection, settings as never, { msLeft: () => 2_000 } as never)
+    await expect(spoken).rejects.toThrow(
+      'secrets are not sent to 192.0.2.1:1 without TLS: use tls: true, or a step with',
+    )
+    socket.destroy()
+    expect(there.input()).toBe('')
   })
 
   test.each([

@@ -1,55 +1,15 @@
-import type { Socket } from 'node:net'
 import { showBytes, showDuration } from '../../base/format.ts'
-import type { Chain } from '../../base/net/certificates.ts'
-import { createRedactor, quote, type Redact, sanitize } from '../../base/net/text.ts'
+import { createRedactor, quote, sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
-import {
-  atMost,
-  type Connection,
-  checksOn,
-  fail,
-  type latencySetting,
-  ok,
-  type Result,
-  runIncludes,
-  warn,
-} from '../engine/index.ts'
+import { atMost, checksOn, fail, type latencySetting, ok, type Result, runIncludes, warn } from '../engine/index.ts'
 import { type Content, evaluateAssertions } from './content.ts'
-import { type Conversation, listen } from './conversation.ts'
+import { listen, type TalkingConnection } from './conversation.ts'
 import { dialogueCheck } from './dialogue.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
 import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { readXml, xmlEnd } from './xml.ts'
-
-/** A connected socket, and the peer's answer once there is one. */
-export type TalkingConnection = Connection & {
-  readonly address: string
-  readonly ip: string
-  socket: Socket
-  /** The certificates of the server. Undefined without TLS. */
-  chain?: Chain | undefined
-  /** Replaces {nonce} on this connection. */
-  readonly nonce: string
-  /** Throws for a peer to which nothing may be sent. */
-  readonly demandTrust?: () => void
-  /** Begins TLS on the socket. `again` repeats on another socket what led to it. Throws for a server that is not trusted. */
-  readonly beginTls?: (again: (socket: Socket) => Promise<void>) => Promise<void>
-  /** Whether a dialogue has begun. */
-  hasTalked?: true
-  answer?: Answer
-}
-
-/** The peer's answer. */
-type Answer = Conversation & {
-  readonly address: string
-  readonly ms: number
-  readonly redact: Redact
-  /** True if a whole document is expected. */
-  readonly isDocument: boolean
-  readonly nonce: string
-}
 
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150

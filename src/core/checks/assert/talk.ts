@@ -6,17 +6,16 @@ import { connectTcp } from '../../base/net/connect.ts'
 import { createRedactor, noRedaction, quote, type Redact } from '../../base/net/text.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { AddressTurn, CheckContext } from '../engine/index.ts'
-import type { TalkingConnection } from './answer.ts'
-import { listen } from './conversation.ts'
+import { listen, type TalkingConnection } from './conversation.ts'
 import {
+  type DialogueEnding,
   type DialogueSettings,
   type DialogueStep,
-  type Ending,
   faultOf,
   placeholder,
   type ReadyProtocol,
   type StartTlsProtocol,
-} from './dialogue.ts'
+} from './dialogue-settings.ts'
 import { groupFinder, isPattern } from './expectation.ts'
 import { withNonce } from './nonce.ts'
 
@@ -110,7 +109,7 @@ async function follow(
   socket: Socket,
   steps: readonly Exchange[],
   context: Pick<CheckContext, 'msLeft'>,
-): Promise<Pick<Ending, 'ended' | 'message' | 'step'>> {
+): Promise<Pick<DialogueEnding, 'ended' | 'message' | 'step'>> {
   for (const [index, [send, expect, refused]] of steps.entries()) {
     socket.write(send, 'latin1')
     if (expect === undefined) continue
@@ -121,21 +120,21 @@ async function follow(
       isRefused = !isMet && refused?.test(text) === true
       return isRefused || isMet
     }
-    const heard = await listen(socket, isOver, maxAnswer, waitMs(context))
-    const ended = isRefused ? 'refused' : heard.ended
-    if (ended !== 'met') return { ended, step: index + 1, message: saying[ended](shown(heard.bytes, noRedaction)) }
+    const answer = await listen(socket, isOver, maxAnswer, waitMs(context))
+    const ended = isRefused ? 'refused' : answer.ended
+    if (ended !== 'met') return { ended, step: index + 1, message: saying[ended](excerpt(answer.bytes, noRedaction)) }
   }
   return { ended: 'met', step: steps.length, message: '' }
 }
 
-const shown = (bytes: Buffer, redact: Redact): string => (bytes.length === 0 ? 'nothing' : quote(redact(bytes)))
+const excerpt = (bytes: Buffer, redact: Redact): string => (bytes.length === 0 ? 'nothing' : quote(redact(bytes)))
 
-const saying: Readonly<Record<Exclude<Ending['ended'], 'met'>, (said: string) => string>> = {
-  refused: (said) => `answered ${said}`,
-  closed: (said) => `sent ${said} and closed the connection`,
-  silent: (said) => `sent ${said} and nothing more`,
-  full: (said) => `sent more than ${showBytes(maxAnswer)}: ${said}`,
-  unjudged: (said) => said,
+const saying: Readonly<Record<Exclude<DialogueEnding['ended'], 'met'>, (text: string) => string>> = {
+  refused: (text) => `answered ${text}`,
+  closed: (text) => `sent ${text} and closed the connection`,
+  silent: (text) => `sent ${text} and nothing more`,
+  full: (text) => `sent more than ${showBytes(maxAnswer)}: ${text}`,
+  unjudged: (text) => text,
 }
 
 /** Connects, and gets a server to the point where TLS begins. Throws ProbeError for a server that does not go along. */
@@ -164,7 +163,7 @@ export async function converse(
   connection: TalkingConnection,
   settings: DialogueSettings,
   context: CheckContext,
-): Promise<Ending> {
+): Promise<DialogueEnding> {
   connection.hasTalked = true
   connection.demandTrust?.()
   const { protocol, dialogue = [] } = settings
@@ -192,11 +191,11 @@ class Dialogue {
     this.#means = means
   }
 
-  async run(): Promise<Ending> {
+  async run(): Promise<DialogueEnding> {
     const steps = this.#steps.length
     for (const [index, step] of this.#steps.entries()) {
       if (step.send !== undefined) this.#connection.socket.write(this.#filled(step.send))
-      const problem = step.expect === undefined ? undefined : await this.#hear(step.expect, step.capture ?? [])
+      const problem = step.expect === undefined ? undefined : await this.#await(step.expect, step.capture ?? [])
       if (problem) return { ...problem, step: index + 1, steps }
       if (step.starttls) await this.#beginTls(this.#steps.slice(0, index + 1))
     }
@@ -221,43 +220,46 @@ class Dialogue {
     throw new ProbeError('data', `secrets are not sent to ${address} without TLS: ${advice}`)
   }
 
-  async #hear(expected: string, names: readonly string[]): Promise<Pick<Ending, 'ended' | 'message'> | undefined> {
+  async #await(
+    expected: string,
+    names: readonly string[],
+  ): Promise<Pick<DialogueEnding, 'ended' | 'message'> | undefined> {
     const expect = withNonce(expected, this.#connection.nonce).replace(/[\r\n]+$/, '')
     const early = this.#early
-    let heard = early
+    let received = early
     const find = isPattern(expect) ? groupFinder(expect) : (line: string) => (line.includes(expect) ? [] : undefined)
     let from = 0
     let looks = 0
     let groups: readonly string[] | undefined
     let problem: string | undefined
-    const isOver = (received: Buffer): boolean => {
-      heard = Buffer.concat([early, received])
+    const isOver = (more: Buffer): boolean => {
+      received = Buffer.concat([early, more])
       for (;;) {
-        const end = heard.indexOf(10, from)
+        const end = received.indexOf(10, from)
         // A value that is still on its way must not be cut.
-        if (end < 0 && (names.length > 0 || from === heard.length || looks > maxLooks)) return false
+        if (end < 0 && (names.length > 0 || from === received.length || looks > maxLooks)) return false
         if (end < 0) looks += 1
-        const line = heard.toString('utf8', from, end < 0 ? heard.length : end).replace(/\r$/, '')
-        const found = find(line)
-        if (typeof found === 'string') problem = found
-        else groups = found
-        if (problem !== undefined || groups || end >= 0) from = end < 0 ? heard.length : end + 1
+        const line = received.toString('utf8', from, end < 0 ? received.length : end).replace(/\r$/, '')
+        const match = find(line)
+        if (typeof match === 'string') problem = match
+        else groups = match
+        if (problem !== undefined || groups || end >= 0) from = end < 0 ? received.length : end + 1
         if (problem !== undefined || groups) return true
         if (end < 0) return false
       }
     }
-    const met = isOver(Buffer.alloc(0))
-    const { ended } = met
+    const isMet = isOver(Buffer.alloc(0))
+    const { ended } = isMet
       ? { ended: 'met' as const }
       : await listen(this.#connection.socket, isOver, maxAnswer, waitMs(this.#means.context))
-    this.#early = heard.subarray(from)
+    this.#early = received.subarray(from)
     if (problem !== undefined) return { ended: 'unjudged', message: `sent a line that ${problem}` }
     if (ended === 'met') return this.#capture(names, groups ?? [])
-    const said = shown(heard, createRedactor([...this.#means.values.values()]))
-    return { ended, message: `${saying[ended](said)}, expected ${quote(expect, 80)}` }
+    const text = excerpt(received, createRedactor([...this.#means.values.values()]))
+    return { ended, message: `${saying[ended](text)}, expected ${quote(expect, 80)}` }
   }
 
-  #capture(names: readonly string[], groups: readonly string[]): Pick<Ending, 'ended' | 'message'> | undefined {
+  #capture(names: readonly string[], groups: readonly string[]): Pick<DialogueEnding, 'ended' | 'message'> | undefined {
     for (const [index, name] of names.entries()) {
       const value = groups[index] ?? ''
       const size = Buffer.byteLength(value)

@@ -3,15 +3,10 @@ import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
-import {
-  answerChecks,
-  answerProblem,
-  seesOnly,
-  sendSettings,
-  sendsAnything,
-  type TalkingConnection,
-} from '../assert/answer.ts'
-import { dialogueProblem, loadTalk, startTlsProtocols } from '../assert/dialogue.ts'
+import { answerChecks, answerProblem, seesOnly, sendSettings, sendsAnything } from '../assert/answer.ts'
+import type { TalkingConnection } from '../assert/conversation.ts'
+import { loadTalk } from '../assert/dialogue.ts'
+import { dialogueProblem, startTlsProtocols } from '../assert/dialogue-settings.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
