@@ -292,6 +292,8 @@ const askTcp =
     { program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port), '-t', '3', ...args] },
   ]
 
+const inTls = { tls: true, servername: 'svc.test', caFile: certificates?.caFile }
+
 const tcpRows: readonly Row<Servers>[] = [
   { fault: 'healthy', monitor: tcp(), expected: { state: 'healthy' }, peers: askTcp() },
   {
@@ -299,6 +301,24 @@ const tcpRows: readonly Row<Servers>[] = [
     monitor: tcp({ send: 'PING\r\n', expect: 'PONG' }),
     expected: fails('answer', 'protocol', /expected "PONG"/),
     peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
+  },
+  {
+    fault: 'another line than expected in a dialogue over TLS',
+    monitor: tcp({
+      ...inTls,
+      dialogue: [
+        { send: 'GET / HTTP/1.0\r\n\r\n', expect: '/^HTTP/' },
+        { expect: 'no such line', send: 'x' },
+      ],
+    }),
+    expected: fails('dialogue', 'protocol', /expected "no such line" \(step 2 of 2\)/),
+    peers: askTcp('-S', '-E', '-s', 'GET / HTTP/1.0\\r\\n\\r\\n', '-e', 'no such line'),
+  },
+  {
+    fault: 'a certificate that nobody renews, behind a dialogue',
+    monitor: tcp({ ...inTls, dialogue: [{ send: 'GET / HTTP/1.0\r\n\r\n', expect: '/^HTTP/' }] }, 'fiveDays'),
+    expected: warns('certificate', /certificate "svc.test" expires on .* in 5\.4 d/),
+    peers: askTcp('-S', '-D', '20,3'),
   },
   {
     fault: 'the server is frozen',
