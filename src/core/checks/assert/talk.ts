@@ -30,19 +30,19 @@ const hex = (digits: string): string => Buffer.from(digits.replaceAll(' ', ''), 
 /** Answers that only a server that serves gives, by protocol. */
 const ready: Readonly<Record<ReadyProtocol, readonly Exchange[]>> = {
   imap: [
-    ['', /^\* (?:OK|PREAUTH) [^\n]*\n/, /^\* BYE/],
+    ['', /^\* (?:OK|PREAUTH) [^\r\n]*\r?\n/, /^\* BYE/],
     ['a1 CAPABILITY\r\n', /^a1 OK/m, /^a1 (?:NO|BAD)/m],
     ['a2 LOGOUT\r\n', /^a2 OK/m],
   ],
   pop3: [
-    ['', /^\+OK[^\n]*\n/, /^-ERR/],
+    ['', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
     ['QUIT\r\n', /^\+OK/, /^-ERR/],
   ],
   // The protocol header of 0-9-1; connection.start is the method 10 of class 10 on channel 0.
   amqp: [[hex('414d5150 00000901'), /^\x01\0\0.{4}\0\x0a\0\x0a/s, /^AMQP/]],
   // CONNECT of 3.1.1 without an account, whose refusal is an answer too (codes 4 and 5).
   mqtt: [[hex('100c 0004 4d515454 04 02 003c 0000'), /^\x20\x02[\0\x01][\0\x04\x05]/, /^\x20\x02../s]],
-  nats: [['', /^INFO \{[^\n]*\n/, /^-ERR/]],
+  nats: [['', /^INFO \{[^\r\n]*\r?\n/, /^-ERR/]],
   memcached: [['version\r\n', /^VERSION /, /^(?:CLIENT_|SERVER_)?ERROR/]],
   beanstalkd: [['list-tube-used\r\n', /^USING /, /^[A-Z_]+\r\n/]],
   // A server without a quorum answers that it does not serve.
@@ -51,26 +51,26 @@ const ready: Readonly<Record<ReadyProtocol, readonly Exchange[]>> = {
   kafka: [[hex('0000000a 0012 0000 00000001 ffff'), /^.{4}\0\0\0\x01\0\0/s, /^.{4}\0\0\0\x01../s]],
 }
 
-const refusal = /^[45]\d\d[ -][^\n]*\n/m
+const refusal = /^[45]\d\d[ -][^\r\n]*\r?\n/m
 
 /** How a client gets to TLS, by protocol. `{host}` is the name in the certificate. */
 const starts: Readonly<Record<StartTlsProtocol, readonly Exchange[]>> = {
   smtp: [
-    ['', /^220 [^\n]*\n/m, refusal],
-    ['EHLO svc-health.invalid\r\n', /^250 [^\n]*\n/m, refusal],
-    ['STARTTLS\r\n', /^220 [^\n]*\n/m, refusal],
+    ['', /^220 [^\r\n]*\r?\n/m, refusal],
+    ['EHLO svc-health.invalid\r\n', /^250 [^\r\n]*\r?\n/m, refusal],
+    ['STARTTLS\r\n', /^220 [^\r\n]*\r?\n/m, refusal],
   ],
   imap: [
-    ['', /^\* OK[^\n]*\n/, /^\* (?:BYE|PREAUTH)/],
-    ['a1 STARTTLS\r\n', /^a1 OK[^\n]*\n/m, /^a1 (?:NO|BAD)/m],
+    ['', /^\* OK[^\r\n]*\r?\n/, /^\* (?:BYE|PREAUTH)/],
+    ['a1 STARTTLS\r\n', /^a1 OK[^\r\n]*\r?\n/m, /^a1 (?:NO|BAD)/m],
   ],
   pop3: [
-    ['', /^\+OK[^\n]*\n/, /^-ERR/],
-    ['STLS\r\n', /^\+OK[^\n]*\n/, /^-ERR/],
+    ['', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
+    ['STLS\r\n', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
   ],
   ftp: [
-    ['', /^220 [^\n]*\n/m, refusal],
-    ['AUTH TLS\r\n', /^234[^\n]*\n/m, refusal],
+    ['', /^220 [^\r\n]*\r?\n/m, refusal],
+    ['AUTH TLS\r\n', /^234[^\r\n]*\r?\n/m, refusal],
   ],
   // The extended request of RFC 4511, 4.14; its response with the result code 0, or another.
   ldap: [
@@ -83,10 +83,10 @@ const starts: Readonly<Record<StartTlsProtocol, readonly Exchange[]>> = {
   xmpp: [
     [
       "<?xml version='1.0'?><stream:stream to='{host}' xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>",
-      /<starttls.*<\/stream:features>/s,
+      /<starttls/,
       /<stream:error|<\/stream:(?:features|stream)>/,
     ],
-    ["<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", /<proceed[^>]*>/, /<failure/],
+    ["<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", /<proceed[^<>]*>/, /<failure/],
   ],
   postgres: [[hex('00000008 04d2162f'), /^S/, /^[NE]/]],
   // The whole greeting (an error packet begins with ff), then a request for TLS with protocol 4.1; no answer follows.
@@ -224,7 +224,7 @@ class Dialogue {
     expected: string,
     names: readonly string[],
   ): Promise<Pick<DialogueEnding, 'ended' | 'message'> | undefined> {
-    const expect = withNonce(expected, this.#connection.nonce).replace(/[\r\n]+$/, '')
+    const expect = withNonce(expected, this.#connection.nonce).trimEnd()
     const early = this.#early
     let received = early
     const find = isPattern(expect) ? groupFinder(expect) : (line: string) => (line.includes(expect) ? [] : undefined)
