@@ -30,19 +30,19 @@ const hex = (digits: string): string => Buffer.from(digits.replaceAll(' ', ''), 
 /** Answers that only a server that serves gives, by protocol. */
 const ready: Readonly<Record<ReadyProtocol, readonly Exchange[]>> = {
   imap: [
-    ['', /^\* (?:OK|PREAUTH) [^\r\n]*\r?\n/, /^\* BYE/],
+    ['', /^\* (?:OK|PREAUTH) .*\r?\n/, /^\* BYE/],
     ['a1 CAPABILITY\r\n', /^a1 OK/m, /^a1 (?:NO|BAD)/m],
     ['a2 LOGOUT\r\n', /^a2 OK/m],
   ],
   pop3: [
-    ['', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
+    ['', /^\+OK.*\r?\n/, /^-ERR/],
     ['QUIT\r\n', /^\+OK/, /^-ERR/],
   ],
   // The protocol header of 0-9-1; connection.start is the method 10 of class 10 on channel 0.
   amqp: [[hex('414d5150 00000901'), /^\x01\0\0.{4}\0\x0a\0\x0a/s, /^AMQP/]],
   // CONNECT of 3.1.1 without an account, whose refusal is an answer too (codes 4 and 5).
   mqtt: [[hex('100c 0004 4d515454 04 02 003c 0000'), /^\x20\x02[\0\x01][\0\x04\x05]/, /^\x20\x02../s]],
-  nats: [['', /^INFO \{[^\r\n]*\r?\n/, /^-ERR/]],
+  nats: [['', /^INFO \{.*\r?\n/, /^-ERR/]],
   memcached: [['version\r\n', /^VERSION /, /^(?:CLIENT_|SERVER_)?ERROR/]],
   beanstalkd: [['list-tube-used\r\n', /^USING /, /^[A-Z_]+\r\n/]],
   // A server without a quorum answers that it does not serve.
@@ -51,26 +51,26 @@ const ready: Readonly<Record<ReadyProtocol, readonly Exchange[]>> = {
   kafka: [[hex('0000000a 0012 0000 00000001 ffff'), /^.{4}\0\0\0\x01\0\0/s, /^.{4}\0\0\0\x01../s]],
 }
 
-const refusal = /^[45]\d\d[ -][^\r\n]*\r?\n/m
+const refusal = /^[45]\d\d[ -].*\r?\n/m
 
 /** How a client gets to TLS, by protocol. `{host}` is the name in the certificate. */
 const starts: Readonly<Record<StartTlsProtocol, readonly Exchange[]>> = {
   smtp: [
-    ['', /^220 [^\r\n]*\r?\n/m, refusal],
-    ['EHLO svc-health.invalid\r\n', /^250 [^\r\n]*\r?\n/m, refusal],
-    ['STARTTLS\r\n', /^220 [^\r\n]*\r?\n/m, refusal],
+    ['', /^220 .*\r?\n/m, refusal],
+    ['EHLO svc-health.invalid\r\n', /^250 .*\r?\n/m, refusal],
+    ['STARTTLS\r\n', /^220 .*\r?\n/m, refusal],
   ],
   imap: [
-    ['', /^\* OK[^\r\n]*\r?\n/, /^\* (?:BYE|PREAUTH)/],
-    ['a1 STARTTLS\r\n', /^a1 OK[^\r\n]*\r?\n/m, /^a1 (?:NO|BAD)/m],
+    ['', /^\* OK.*\r?\n/, /^\* (?:BYE|PREAUTH)/],
+    ['a1 STARTTLS\r\n', /^a1 OK.*\r?\n/m, /^a1 (?:NO|BAD)/m],
   ],
   pop3: [
-    ['', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
-    ['STLS\r\n', /^\+OK[^\r\n]*\r?\n/, /^-ERR/],
+    ['', /^\+OK.*\r?\n/, /^-ERR/],
+    ['STLS\r\n', /^\+OK.*\r?\n/, /^-ERR/],
   ],
   ftp: [
-    ['', /^220 [^\r\n]*\r?\n/m, refusal],
-    ['AUTH TLS\r\n', /^234[^\r\n]*\r?\n/m, refusal],
+    ['', /^220 .*\r?\n/m, refusal],
+    ['AUTH TLS\r\n', /^234.*\r?\n/m, refusal],
   ],
   // The extended request of RFC 4511, 4.14; its response with the result code 0, or another.
   ldap: [
