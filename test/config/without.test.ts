@@ -19,8 +19,8 @@ test('H58 a monitor leaves out checks by their names, and lists do not show them
 
 test.each([
   [
-    'without: [client]',
-    /names "client", which is not a known check of redis that can be left out: did you mean `clients`\?/,
+    'without: [clientes]',
+    /names "clientes", which is not a known check of redis that can be left out: did you mean `clients`\?/,
   ],
   ['without: [connect]', /names "connect", which proves that the server answers or accepts the sign-in: remove it/],
   ['without: [ping]', /names "ping", which proves that the server answers or accepts the sign-in: remove it/],

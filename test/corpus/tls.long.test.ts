@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { type OpensslServer, startOpenssl } from '../support/servers/openssl-server.ts'
@@ -34,8 +36,19 @@ const certificateNames = [
   'withOldRoot',
   'withEndingRoot',
 ] as const
-type Name = (typeof certificateNames)[number] | 'oldVersion' | 'mutual' | 'namesOnly'
+type Name = (typeof certificateNames)[number] | 'oldVersion' | 'mutual' | 'demanding' | 'namesOnly'
 type Servers = Readonly<Record<Name, OpensslServer>>
+
+const clientCa = ['-CAfile', certificates?.caFile ?? '']
+/** The files of a certificate that svc shows. */
+function clientFiles(name: 'forClients' | 'fiveDays' | 'expired') {
+  const made = certificates?.[name]
+  const file = `${certificates?.caFile ?? ''}.${name}`
+  // The servers run as another account and read the CA.
+  if (certificates) chmodSync(dirname(certificates.caFile), 0o755)
+  if (made) writeFileSync(file, `${made.cert}${made.key}`, { mode: 0o600 })
+  return { clientCert: file, clientKey: file }
+}
 
 const handshake =
   (name: Name, more: object = {}) =>
@@ -218,6 +231,24 @@ const tlsRows: readonly Row<Servers>[] = [
     peers: ask('mutual'),
   },
   {
+    fault: 'healthy where a certificate of the client is demanded, and shown',
+    monitor: handshake('demanding', clientFiles('forClients')),
+    expected: { state: 'healthy' },
+    peers: ask('demanding'),
+  },
+  {
+    fault: 'a certificate of the client that nobody renews',
+    monitor: handshake('demanding', clientFiles('fiveDays')),
+    expected: warns('client certificate', /certificate "svc.test" of svc expires on .* in 5\.4 d/),
+    peers: ask('demanding'),
+  },
+  {
+    fault: 'an expired certificate of the client',
+    monitor: handshake('mutual', clientFiles('expired')),
+    expected: fails('client certificate', 'tls', /certificate "svc.test" of svc expired on .* 2 d ago: renew it/),
+    peers: ask('mutual'),
+  },
+  {
     fault: 'the server refuses the name',
     monitor: handshake('namesOnly'),
     expected: fails('handshake', 'tls', /no certificate for this name: set servername/),
@@ -261,6 +292,8 @@ const askTcp =
     { program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port), '-t', '3', ...args] },
   ]
 
+const inTls = { tls: true, servername: 'svc.test', caFile: certificates?.caFile }
+
 const tcpRows: readonly Row<Servers>[] = [
   { fault: 'healthy', monitor: tcp(), expected: { state: 'healthy' }, peers: askTcp() },
   {
@@ -268,6 +301,24 @@ const tcpRows: readonly Row<Servers>[] = [
     monitor: tcp({ send: 'PING\r\n', expect: 'PONG' }),
     expected: fails('answer', 'protocol', /expected "PONG"/),
     peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
+  },
+  {
+    fault: 'another line than expected in a dialogue over TLS',
+    monitor: tcp({
+      ...inTls,
+      dialogue: [
+        { send: 'GET / HTTP/1.0\r\n\r\n', expect: '/^HTTP/' },
+        { expect: 'no such line', send: 'x' },
+      ],
+    }),
+    expected: fails('dialogue', 'protocol', /expected "no such line" \(step 2 of 2\)/),
+    peers: askTcp('-S', '-E', '-s', 'GET / HTTP/1.0\\r\\n\\r\\n', '-e', 'no such line'),
+  },
+  {
+    fault: 'a certificate that nobody renews, behind a dialogue',
+    monitor: tcp({ ...inTls, dialogue: [{ send: 'GET / HTTP/1.0\r\n\r\n', expect: '/^HTTP/' }] }, 'fiveDays'),
+    expected: warns('certificate', /certificate "svc.test" expires on .* in 5\.4 d/),
+    peers: askTcp('-S', '-D', '20,3'),
   },
   {
     fault: 'the server is frozen',
@@ -309,6 +360,7 @@ for (const [kind, rows] of [
       const started: Partial<Record<Name, OpensslServer>> = {
         oldVersion: await startOpenssl(certificates.good, old),
         mutual: await startOpenssl(certificates.good, ['-Verify', '3']),
+        demanding: await startOpenssl(certificates.good, ['-Verify', '3', '-verify_return_error', ...clientCa]),
         namesOnly: await startOpenssl(certificates.good, ['for:elsewhere.test']),
       }
       for (const name of certificateNames) started[name] = await startOpenssl(certificates[name])

@@ -380,6 +380,7 @@ function shapeOf(setting: Setting): Json {
       return { anyOf: [...one, { type: 'array', items }] }
     }
     case 'map': {
+      if (setting.secrets) return { type: 'object', additionalProperties: secretShape }
       const text = { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] }
       return { type: 'object', additionalProperties: setting.negatable ? orNegation(text) : text }
     }

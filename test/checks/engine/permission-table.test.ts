@@ -123,10 +123,11 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
   },
   sqlserver: { 'no account': ['connect', 'query', 'certificate', 'clock'], query: ['queries'] },
   svc: { 'no account': ['connect'], request: ['health', 'latency', 'remote check'] },
-  tcp: { 'no account': ['connect', 'answer', 'xml', 'measure', 'open'] },
+  tcp: { 'no account': ['connect', 'answer', 'dialogue', 'certificate', 'xml', 'measure', 'open'] },
   tls: {
     'no account': [
       'handshake',
+      'dialogue',
       'expiry',
       'trust',
       'host name',

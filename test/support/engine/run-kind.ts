@@ -118,5 +118,5 @@ export const rowsAsResult = (rows: unknown): Result => ({ check: 'ask', status: 
 /** A secret as svc.yaml would point at. */
 export const secret = (value: string): Secret => new Secret('{env: TEST}', () => Promise.resolve(value))
 
-/** The results that the engine adds to every kind that connects to a host. */
-export const ofRunner: readonly string[] = ['addresses', 'samples']
+/** The results that the engine adds to every kind that connects to a host, or takes a client certificate. */
+export const ofRunner: readonly string[] = ['addresses', 'samples', 'client certificate']

@@ -26,6 +26,9 @@ export type PeerOptions = {
     readonly minVersion?: 'TLSv1'
     readonly maxVersion?: 'TLSv1.1' | 'TLSv1.2'
     readonly ALPNProtocols?: string[]
+    readonly ca?: string
+    readonly requestCert?: boolean
+    readonly rejectUnauthorized?: boolean
   }
 }
 

@@ -12,15 +12,19 @@ export type Nginx = Running & { readonly port: number; readonly tlsPort: number;
  * one, and `/limited` serves one connection at a time.
  */
 export async function startNginx(
-  certificate?: { readonly key: string; readonly cert: string },
+  certificate?: { readonly key: string; readonly cert: string; readonly clientCa?: string },
   accounts?: Readonly<Record<string, string>>,
 ): Promise<Nginx> {
   const folder = serverFolder('nginx')
   const [port, tlsPort] = [await freePort(), await freePort()]
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
   writeFileSync(join(folder, 'www', 'index.html'), '<h1>It works</h1>\n')
+  const demands =
+    certificate?.clientCa === undefined
+      ? ''
+      : `ssl_verify_client on; ssl_verify_depth 3; ssl_client_certificate ${certificate.clientCa};`
   const tls = certificate
-    ? `server { listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem; root ${folder}/www; }`
+    ? `server { listen 127.0.0.1:${tlsPort} ssl; ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem; ${demands} root ${folder}/www; }`
     : ''
   if (certificate) {
     writeFileSync(join(folder, 'cert.pem'), certificate.cert)

@@ -26,6 +26,8 @@ export type TdsOptions = {
   /** Shown when the client wishes for TLS; without one the server offers none. */
   readonly tls?: ServerCertificate
   readonly tlsRequired?: boolean
+  /** Called after each handshake. */
+  readonly secured?: (socket: TLSSocket) => void
   /** Sent with the acknowledgement of a sign-in: where clients are to go instead. */
   readonly route?: { readonly host: string; readonly port: number }
   /** Milliseconds before each answer. */
@@ -65,10 +67,12 @@ export async function tdsPeer(options: TdsOptions): Promise<TdsPeer> {
       theirs.on('data', (bytes: Buffer) => void socket.write(wrapped ? packets(type.prelogin, bytes) : bytes))
       const started = new TLSSocket(ours as unknown as Socket, { isServer: true, ...certificate })
       started.on('error', () => void socket.destroy())
+      started.on('close', () => void socket.destroy())
       const read = packetReader(handle)
       started.on('data', (bytes: Buffer) => read(bytes))
       started.once('secure', () => {
         secure = started
+        options.secured?.(started)
       })
       socket.once('close', () => void started.destroy())
     }

@@ -260,7 +260,7 @@ export const isSpare = (chain: Chain, one: Certificate): boolean => {
 }
 
 /** The common name, else the first alternative name, else the whole subject. Peers choose these texts. */
-function nameOf(certificate: X509Certificate | undefined, subject: string): string {
+export function nameOf(certificate: X509Certificate | undefined, subject: string): string {
   const common = /^CN=(.+)$/m.exec(subject)?.[1]
   const alternative = certificate?.subjectAltName?.split(',', 1)[0]?.replace(/^\w+:/, '')
   return sanitize(common ?? alternative ?? (subject || 'nameless'), 64)

@@ -5,6 +5,7 @@ import type { PeerAddress } from './addresses.ts'
 import { anchorsFor, type Chain, chainOf, describeChain, pinOf, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
 import { TlsError, tlsErrorOf } from './tls-reasons.ts'
+import type { ClientIdentity } from './trust.ts'
 
 export type TlsOptions = {
   /** Sent as SNI and compared with the certificate. */
@@ -13,6 +14,8 @@ export type TlsOptions = {
   readonly ca?: string | undefined
   /** Fingerprints of `TlsTrust`. */
   readonly pinned?: readonly string[]
+  /** The certificate to show to a server that demands one. */
+  readonly client?: ClientIdentity | undefined
   /** False when the trust of the chain does not matter. This saves the second connection. */
   readonly verify: boolean
   /**
@@ -90,6 +93,7 @@ async function shake(
     // SNI takes no IP addresses (RFC 6066, 3).
     ...(isIP(options.host) ? {} : { servername: options.host }),
     ...(ca === undefined ? {} : { ca: [...ca] }),
+    ...options.client?.pem,
     ...(options.protocol === undefined ? {} : { ALPNProtocols: [options.protocol] }),
     ...(weak ? { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
     requestOCSP: true,

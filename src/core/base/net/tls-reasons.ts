@@ -19,16 +19,13 @@ export class TlsError extends ProbeError {
 }
 
 /** Continues the address of a server. */
-export const needsClientCertificate = 'requires a client certificate, which svc cannot send'
+export const needsClientCertificate = 'requires a client certificate that it accepts: set clientCert and clientKey'
 
 /** The meanings of OpenSSL's reasons. Each sentence continues the address of the server. The first match counts. */
 const meanings: readonly (readonly [RegExp, string])[] = [
   [/wrong version number|packet length too long|record layer failure/, 'does not speak TLS on this port'],
   [/certificate required/, needsClientCertificate],
-  [
-    /alert handshake failure/,
-    'refused the TLS handshake: no cipher in common, or it requires a client certificate, which svc cannot send',
-  ],
+  [/alert handshake failure/, `refused the TLS handshake: no cipher in common, or it ${needsClientCertificate}`],
   [
     /alert protocol version|unsupported protocol|wrong ssl version|version too (?:low|high)|no protocols available/,
     'refused the TLS handshake: no TLS version in common (svc speaks TLS 1.2 and 1.3)',
@@ -40,7 +37,7 @@ const meanings: readonly (readonly [RegExp, string])[] = [
   [/no application protocol/, 'refused the TLS handshake: no application protocol (ALPN) in common'],
   [
     /alert (?:unknown ca|bad certificate|certificate (?:unknown|expired|revoked)|unsupported certificate|access denied)/,
-    'requires a client certificate that it trusts, which svc cannot send',
+    needsClientCertificate,
   ],
   [/unsafe legacy renegotiation/, 'supports only the insecure renegotiation of old TLS: update its TLS library'],
   [/(?:key|modulus) too small/, 'uses a key that is too short to be secure'],

@@ -243,8 +243,11 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
     const own = Object.hasOwn(raw, key) ? raw[key] : undefined
     const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
     if (value === null) here.report('has no value: give it one, or remove the line')
-    else if (value !== undefined) values[name] = read(setting, value, here)
-    else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
+    else if (value !== undefined) {
+      values[name] = read(setting, value, here)
+      const { needs } = setting
+      if (needs !== undefined && raw[needs] === undefined) here.report(`needs \`${needs}:\` beside it`)
+    } else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
     else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
   reportCrossedBounds(spec, raw, values, at)
@@ -310,6 +313,12 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   },
   map: (raw, setting, at) => {
     if (!isMap(raw)) return at.report(`must be a map (\`name: text\`), not ${describe(raw)}`)
+    if (setting.secrets) {
+      const entries = Object.entries(raw).map(([key, value]) => {
+        return [key, readSecret(value, { type: 'secret', doc: setting.doc }, at.in(key))]
+      })
+      return Object.fromEntries(entries)
+    }
     reportSameKeys(Object.keys(raw), setting, at)
     const read = (key: string, value: unknown, here: At): unknown =>
       setting.negatable && isMap(value)

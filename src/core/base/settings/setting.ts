@@ -25,6 +25,8 @@ type Base = {
   readonly observed?: true
   /** Another word that svc.yaml may use for it. */
   readonly otherWord?: string
+  /** The setting of the same table without which it means nothing. */
+  readonly needs?: string
 }
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
@@ -90,7 +92,9 @@ export type Setting =
       })
   | (Base &
       Negatable & {
+        /** From names to texts, or with `secrets` to references to secrets. */
         readonly type: 'map'
+        readonly secrets?: true
         /** Why an entry can never be right, or undefined: the message completes its path. */
         readonly mistake?: (text: string, key: string) => string | undefined
         /** Equal for two keys that mean the same: for names of headers, their lower case. Default: the key itself. */
@@ -142,17 +146,19 @@ type ValueOf<T> = T extends { type: 'url'; orSecret: true }
                 ? Template
                 : T extends { type: 'texts' }
                   ? readonly string[]
-                  : T extends { type: 'map' }
-                    ? Readonly<Record<string, TextOf<T>>>
-                    : T extends { type: 'threshold' }
-                      ? Threshold
-                      : T extends { type: 'every' }
-                        ? Every
-                        : T extends { type: 'group'; fields: infer F }
-                          ? Values<F>
-                          : T extends { type: 'groups'; fields: infer F }
-                            ? readonly Values<F>[]
-                            : never
+                  : T extends { type: 'map'; secrets: true }
+                    ? Readonly<Record<string, Secret>>
+                    : T extends { type: 'map' }
+                      ? Readonly<Record<string, TextOf<T>>>
+                      : T extends { type: 'threshold' }
+                        ? Threshold
+                        : T extends { type: 'every' }
+                          ? Every
+                          : T extends { type: 'group'; fields: infer F }
+                            ? Values<F>
+                            : T extends { type: 'groups'; fields: infer F }
+                              ? readonly Values<F>[]
+                              : never
 
 /** A value of YAML whose texts are filled in later, and whose secrets are read later. */
 export type Template =

@@ -1,47 +1,16 @@
-import type { Socket } from 'node:net'
 import { showBytes, showDuration } from '../../base/format.ts'
-import { createRedactor, quote, type Redact, sanitize } from '../../base/net/text.ts'
+import { createRedactor, quote, sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
-import {
-  atMost,
-  type Connection,
-  checksOn,
-  fail,
-  type latencySetting,
-  ok,
-  type Result,
-  runIncludes,
-  warn,
-} from '../engine/index.ts'
+import { atMost, checksOn, fail, type latencySetting, ok, type Result, runIncludes, warn } from '../engine/index.ts'
 import { type Content, evaluateAssertions } from './content.ts'
-import { type Conversation, listen } from './conversation.ts'
+import { listen, type TalkingConnection } from './conversation.ts'
+import { dialogueCheck } from './dialogue.ts'
 import { expectedValues } from './document.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
 import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { readXml, xmlEnd } from './xml.ts'
-
-/** A connected socket, and the peer's answer once there is one. */
-export type TalkingConnection = Connection & {
-  readonly address: string
-  readonly socket: Socket
-  /** Replaces {nonce} on this connection. */
-  readonly nonce: string
-  /** Throws for a peer to which nothing may be sent. */
-  readonly demandTrust?: () => void
-  answer?: Answer
-}
-
-/** The peer's answer. */
-type Answer = Conversation & {
-  readonly address: string
-  readonly ms: number
-  readonly redact: Redact
-  /** True if a whole document is expected. */
-  readonly isDocument: boolean
-  readonly nonce: string
-}
 
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
@@ -85,7 +54,7 @@ const documentSettings = {
 const check = checksOn<TalkingConnection>()
 
 /** The settings of which one lets a run see more than that the port listens or completes a TLS handshake. */
-const enough = ['send', 'sendHex', 'expect', 'xml', 'measure'] as const
+const enough = ['send', 'sendHex', 'expect', 'xml', 'measure', 'dialogue', 'protocol'] as const
 
 /** `latency` is the threshold of the kind. */
 const answerCheck = (latency: Latency) =>
@@ -107,7 +76,7 @@ const answerCheck = (latency: Latency) =>
       ...documentSettings,
       maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
     },
-    when: enough,
+    when: ['send', 'sendHex', 'expect', 'xml', 'measure'],
     applies: (_, { expect, xml, measure = [], ...sending }) =>
       sendsAnything(sending) || expect !== undefined || xml !== undefined || measure.length > 0,
     async observe(connection, settings, { now, msLeft }) {
@@ -209,7 +178,7 @@ const openCheck = (over: keyof typeof seesOnly) =>
   check({
     depth: openResult[over].depth,
     results: { open: openResult[over].doc },
-    applies: ({ answer }) => answer === undefined,
+    applies: ({ answer, hasTalked }) => answer === undefined && hasTalked === undefined,
     observe: async (connection, _, context) => ({
       ...(await observeOpen(connection, context.now)),
       isDeep: runIncludes(context, 'Advanced'),
@@ -266,7 +235,7 @@ const document = check({
  * expect, that only the connection is tested.
  */
 export const answerChecks = (latency: Latency, over: keyof typeof seesOnly) =>
-  [answerCheck(latency), document, openCheck(over)] as const
+  [answerCheck(latency), dialogueCheck(latency), document, openCheck(over)] as const
 
 type Latency = ReturnType<typeof latencySetting<Threshold>>
 

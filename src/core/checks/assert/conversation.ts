@@ -1,4 +1,7 @@
 import type { Socket } from 'node:net'
+import type { Chain } from '../../base/net/certificates.ts'
+import type { Redact } from '../../base/net/text.ts'
+import type { Connection } from '../engine/index.ts'
 import { isPattern, patternMismatch } from './expectation.ts'
 
 export type Conversation = {
@@ -7,6 +10,34 @@ export type Conversation = {
   readonly ended: 'met' | 'closed' | 'silent' | 'full' | 'unjudged'
   /** Why it could not be evaluated. */
   readonly problem?: string | undefined
+}
+
+/** A connected socket, and the peer's answer once there is one. */
+export type TalkingConnection = Connection & {
+  readonly address: string
+  readonly ip: string
+  socket: Socket
+  /** The certificates of the server. Undefined without TLS. */
+  chain?: Chain | undefined
+  /** Replaces {nonce} on this connection. */
+  readonly nonce: string
+  /** Throws for a peer to which nothing may be sent. */
+  readonly demandTrust?: () => void
+  /** Begins TLS on the socket. `again` repeats on another socket what led to it. Throws for a server that is not trusted. */
+  readonly beginTls?: (again: (socket: Socket) => Promise<void>) => Promise<void>
+  /** Whether a dialogue has begun. */
+  hasTalked?: true
+  answer?: Answer
+}
+
+/** The peer's answer. */
+type Answer = Conversation & {
+  readonly address: string
+  readonly ms: number
+  readonly redact: Redact
+  /** True if a whole document is expected. */
+  readonly isDocument: boolean
+  readonly nonce: string
 }
 
 /** Maximum number of searches: a peer that sends single bytes must not trigger one for each. */
@@ -27,8 +58,8 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
     let bytes = space.subarray(0, 0)
     let looks = 0
     const settle = (ended: Conversation['ended'], problem?: string): void => {
-      clearTimeout(timer)
-      socket.removeListener('data', receive).pause()
+      stop()
+      socket.pause()
       resolve({ bytes, ended, problem })
     }
     const look = (otherwise?: 'closed' | 'silent' | 'full'): void => {
@@ -52,13 +83,18 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
       // Our own tests are cheap; a pattern would run over everything each time.
       else if (looks <= maxLooks || typeof expected === 'function') look()
     }
-    socket.on('data', receive)
-    socket.once('end', () => look('closed'))
-    socket.once('error', (error) => {
-      clearTimeout(timer)
+    const close = (): void => look('closed')
+    const fail = (error: Error): void => {
+      stop()
       reject(error)
-    })
-    socket.once('close', () => look('closed'))
+    }
+    // A dialogue listens on one socket again and again.
+    const stop = (): void => {
+      clearTimeout(timer)
+      socket.off('data', receive).off('end', close).off('error', fail).off('close', close)
+    }
+    socket.on('data', receive).on('end', close).on('error', fail).on('close', close).resume()
+    if (socket.destroyed || socket.readableEnded) close()
   })
 }
 

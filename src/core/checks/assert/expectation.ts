@@ -195,6 +195,28 @@ export const containsMismatch = (text: string, expected: Expectation, redact: Re
     : undefined
 
 /**
+ * Returns the search for a valid regular expression, `/…/flags`, in one text after another. It returns the groups of a
+ * match, undefined without one, or in words that follow "the text", why that cannot be decided.
+ */
+export function groupFinder(pattern: string): (text: string) => readonly string[] | string | undefined {
+  const [, source = '', flags = ''] = slashed.exec(pattern) ?? []
+  const label = sanitize(pattern, 80)
+  const compiled = new RegExp(source, flags)
+  const matches = linearTest(source, flags)
+  const budget = new PatternBudget()
+  return (text) => {
+    try {
+      if (matches && !matches(text)) return undefined
+      const find = (): unknown => runScript('pattern.exec(text)', { pattern: compiled, text })
+      const groups = budget.spend(label, find) as readonly (string | undefined)[] | null
+      return groups?.slice(1).map((group = '') => group)
+    } catch (error) {
+      return `cannot be evaluated: ${unjudged(label, error)}`
+    }
+  }
+}
+
+/**
  * Whether a regular expression matches the first 64 KiB of each text; `label` shows it as written. RE2 runs it in time
  * linear in the text, or, where RE2 cannot, JavaScript within a budget of processor time. Throws SyntaxError,
  * PatternStarvedError, PatternBudgetError, or the error of a script that does not end.

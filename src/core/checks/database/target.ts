@@ -18,7 +18,7 @@ export const tlsSetting = {
       type: 'choice',
       values: ['auto', 'off', 'verify'],
       default: 'auto',
-      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback without a fingerprint, otherwise verify',
+      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback without a fingerprint or a client certificate, otherwise verify',
     },
     ...trustSettings,
     caFile: { type: 'text', file: 'certificates', doc: 'PEM file of CAs to trust instead of the bundled ones' },
@@ -28,7 +28,9 @@ export type TlsSetting = Values<(typeof tlsSetting)['fields']>
 
 /** Why the settings of `tls` cannot be combined, or undefined. */
 export const tlsProblem = ({ tls }: { readonly tls?: TlsSetting | undefined }): string | undefined =>
-  tls?.mode === 'off' ? unusedTrust({ fingerprint: tls.fingerprint }, 'TLS, and tls is off') : undefined
+  tls?.mode === 'off'
+    ? unusedTrust({ fingerprint: tls.fingerprint, clientCert: tls.clientCert }, 'TLS, and tls is off')
+    : undefined
 
 export type DatabaseTarget = {
   readonly host: string
@@ -91,6 +93,9 @@ export type TlsChoice = {
   /** The name for SNI. Absent for an IP address. */
   readonly servername?: string
   readonly ca?: string
+  /** PEM of the client certificate and its key. */
+  readonly cert?: string
+  readonly key?: string
   /** False with a pinned certificate: `whyUnpinned` then decides, before anything secret is sent. */
   readonly rejectUnauthorized: boolean
   readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined
@@ -103,17 +108,24 @@ export async function tlsChoice(
   files: ConfiguredFiles,
 ): Promise<TlsChoice | undefined> {
   const { mode, servername } = target.tls
-  const { ca, pinned } = await readTrust(target.tls, files)
-  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLocal(ip))) return undefined
+  const { ca, pinned, client } = await readTrust(target.tls, files)
+  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && !client && isLocal(ip))) return undefined
   const name = servername ?? target.host
   const { checkServerIdentity } = process.getBuiltinModule('node:tls')
   return {
     ...(isIP(name) === 0 ? { servername: name } : {}),
     ...(ca === undefined ? {} : { ca }),
+    ...client?.pem,
     rejectUnauthorized: pinned.length === 0,
     checkServerIdentity: (_, certificate) => (pinned.length > 0 ? undefined : checkServerIdentity(name, certificate)),
   }
 }
+
+/** The PEM texts of a choice, for drivers that take them in options of their own. */
+export const pemOf = ({ ca, cert, key }: TlsChoice): { ca?: string; cert?: string; key?: string } => ({
+  ...(ca === undefined ? {} : { ca }),
+  ...(cert === undefined || key === undefined ? {} : { cert, key }),
+})
 
 /** Why the certificate of a new TLS connection is not the pinned one. Undefined when it is, or when none is pinned. */
 export function whyUnpinned(socket: TLSSocket, { tls }: DatabaseTarget, address: string): ProbeError | undefined {

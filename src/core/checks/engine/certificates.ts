@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto'
 import {
   type Certificate,
   type Chain,
@@ -8,6 +9,7 @@ import {
   formatDay,
   hostProblem,
   isSpare,
+  nameOf,
   pinProblem,
   trustDecision,
   trustedSentence,
@@ -107,6 +109,28 @@ export function evaluateExpiry<const Name extends string>(
     address,
     details: [...rest.map((one) => describeExpiry(chain, one.certificate)), ...notes],
   })
+}
+
+/** Whether a certificate of svc itself is valid at a time, and for how long. The limits are those of a server's. */
+export function evaluateClientExpiry<const Name extends string>(
+  check: Name,
+  {
+    certificate,
+    threshold = certificateDays,
+  }: { readonly certificate: X509Certificate; readonly threshold?: Threshold | undefined },
+  at: Date,
+): Result<Name> {
+  const { validFromDate: from, validToDate: to } = certificate
+  const own = threshold === certificateDays ? usualLimits({ from, to }) : threshold
+  const what = `certificate "${nameOf(certificate, certificate.subject)}" of svc`
+  if (at < from) return fail(check, 'tls', `${what} is not valid before ${formatDay(from)}`)
+  const value = daysBetween(at, to)
+  const text = `${what} ${at > to ? 'expired' : 'expires'} on ${formatDay(to)}`
+  if (at > to) {
+    const measurement = { value, unit: 'days', ...own, bound: 'atLeast', at: to } as const
+    return fail(check, 'tls', `${text}, ${daysBetween(to, at)} d ago: renew it, servers refuse it`, { measurement })
+  }
+  return atLeast({ check, what: `${text}, in`, value, unit: 'days', threshold: own, at: to })
 }
 
 /** The result of `evaluateExpiry`, with what made svc trust the server. */

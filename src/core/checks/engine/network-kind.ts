@@ -20,6 +20,7 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
+import { clientExpiry, runClientExpiry } from './client-expiry.ts'
 import { type CheckContext, contextWith, type Kind, type KindFacts, runIncludes, type SignIn } from './kind.ts'
 import { asLast, isSignInRefusal, type Result } from './result.ts'
 import { oneOfSamples, samplesProblem, samplesResult, samplesSetting, takeSamples } from './samples.ts'
@@ -199,7 +200,7 @@ export function networkKind<
     cost: cost && 'unit' in cost ? { ...cost, eachAddressFrom, samples: true } : cost,
     runsOn: 'network',
     settings: joinSettings([own, reach, ...checks.map((check) => check.settings)]) as All,
-    checks: declaredResults([connecting, ...checks, ...runner]),
+    checks: declaredResults([connecting, ...clientExpiry(own), ...checks, ...runner]),
     target: (settings) => target(settings as unknown as SettingsOf),
     signsIn: signsIn as never,
     validate: (settings) => samplesProblem(settings) ?? validate?.(settings as never),
@@ -209,6 +210,7 @@ export function networkKind<
       const declined = await declineRun?.(settings, context)
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared
+      yield* runClientExpiry(joined, context)
       const observations = new Map<Check<C>, Located<unknown>[]>()
       const { addresses, samples } = joined as Partial<Values<ReachSettings>>
       const sampling = samples !== undefined && context.sparesSamples !== true && runIncludes(context, 'Standard')

@@ -109,8 +109,8 @@ async function preparePeer(settings: PeerSettings, context: CheckContext): Promi
   context.step('connect', url.host)
   // The peer then ends its run before our deadline, and answers with the results that it has by then.
   const headers = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
-  const { token, insecureHttp, verify, servername, caFile, fingerprint } = settings
-  const trust = { verify, servername, caFile, fingerprint }
+  const { token, insecureHttp, verify, servername, caFile, fingerprint, clientCert, clientKey } = settings
+  const trust = { verify, servername, caFile, fingerprint, clientCert, clientKey }
   const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, ...trust } as const
   return await routeOf(request, url, { mode: context.mode, accept, asksPeer: true, files: context.files })
 }

@@ -1,13 +1,23 @@
+import type { Socket } from 'node:net'
 import { showDuration } from '../../base/format.ts'
+import { whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTcp } from '../../base/net/connect.ts'
-import { hostMistake, type SettingsSpec, type Threshold } from '../../base/settings/index.ts'
-import { answerChecks, answerProblem, seesOnly, type TalkingConnection } from '../assert/answer.ts'
+import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
+import { ProbeError } from '../../base/probe-error.ts'
+import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../base/settings/index.ts'
+import { answerChecks, answerProblem, seesOnly } from '../assert/answer.ts'
+import type { TalkingConnection } from '../assert/conversation.ts'
+import { loadTalk } from '../assert/dialogue.ts'
+import { type DialogueSettings, dialogueProblem } from '../assert/dialogue-settings.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
   type AddressTurn,
   atMost,
   type CheckContext,
+  certificateCheck,
+  certificateSetting,
+  evaluateProtocol,
   fail,
   latencySetting,
   networkKind,
@@ -22,18 +32,12 @@ const latency = latencySetting(
   'Maximum time for the connection and for the answer, each',
 )
 
-async function connect({ ip, port, address, signal }: AddressTurn): Promise<TalkingConnection> {
-  const socket = await connectTcp(ip, port, signal)
-  return {
-    address,
-    socket,
-    nonce: newNonce(),
-    get usable() {
-      return !socket.destroyed
-    },
-    close: () => void socket.destroy(),
-  }
-}
+const minVersion = {
+  type: 'choice',
+  values: ['TLSv1.2', 'TLSv1.3'],
+  default: 'TLSv1.2',
+  doc: 'Minimum TLS version, with TLS',
+} as const satisfies SettingsSpec[string]
 
 const stateSetting = {
   type: 'choice',
@@ -41,6 +45,64 @@ const stateSetting = {
   doc: 'The port must not accept connections: `closed`, each address refuses them; `closedOrFiltered`, or does not answer within 3 s, as behind a firewall or where the machine is off',
 } as const satisfies SettingsSpec[string]
 type State = (typeof stateSetting.values)[number]
+
+const tcpSettings = {
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+  port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
+  state: stateSetting,
+  latency,
+  tls: {
+    type: 'flag',
+    observed: true,
+    default: false,
+    doc: 'Begin with TLS. svc sends nothing to a server that is not trusted',
+  },
+  ...trustSettings,
+  minVersion,
+  ...proxySettings,
+} as const satisfies SettingsSpec
+type TcpSettings = Values<typeof tcpSettings>
+
+async function connect(
+  at: AddressTurn,
+  settings: TcpSettings,
+  { date }: CheckContext,
+  trust: TlsTrust,
+): Promise<TalkingConnection> {
+  const { ip, port, address, signal } = at
+  const { host, servername, tls } = settings
+  const secured = async (open?: () => Promise<Socket>) => {
+    const { connectTls } = await import('../../base/net/tls-connect.ts')
+    const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+    const link = await connectTls(at, { host: name, ...trust, verify: true, date, ...(open ? { open } : {}) })
+    const tooOld = evaluateProtocol('protocol', link.chain, settings.minVersion)
+    const why = whyDistrusted(link.chain) ?? (tooOld.status === 'failed' ? tooOld.message : undefined)
+    if (why === undefined) return link
+    link.socket.destroy()
+    throw new ProbeError('tls', why)
+  }
+  const connection: TalkingConnection = {
+    address,
+    ip,
+    ...(tls ? await secured() : { socket: await connectTcp(ip, port, signal) }),
+    nonce: newNonce(),
+    beginTls: async (again) => {
+      let first: Socket | undefined = connection.socket
+      const open = async (): Promise<Socket> => {
+        const socket = first ?? (await connectTcp(ip, port, signal))
+        if (first === undefined) await again(socket)
+        first = undefined
+        return socket
+      }
+      Object.assign(connection, await secured(open))
+    },
+    get usable() {
+      return !connection.socket.destroyed
+    },
+    close: () => void connection.socket.destroy(),
+  }
+  return connection
+}
 
 /** Milliseconds: a lost packet is sent again after 1 s. */
 const filteredMs = 3_000
@@ -93,6 +155,16 @@ export const evaluateConnect = (
   { latency: threshold }: { readonly latency: Threshold },
 ): Result<'connect'> => atMost({ check: 'connect', what: `${address} accepted in`, value, unit: 'duration', threshold })
 
+const certificate = {
+  ...certificateCheck({
+    depth: 'Standard',
+    setting: certificateSetting,
+    chain: ({ chain }: TalkingConnection) => chain,
+  }),
+  impossibleWith: ({ tls, dialogue = [] }: Pick<TcpSettings, 'tls'> & DialogueSettings) =>
+    !tls && dialogue.every(({ starttls }) => !starttls),
+} as const
+
 /** A protocol that is recognized by what an answer begins with. */
 const byAnswer = (name: string, exchange: Exchange, pool: Recognition['pool']): Recognition => ({
   ...exchange,
@@ -135,9 +207,10 @@ export default networkKind({
     byAnswer('beanstalkd', { greeting: Buffer.from('stats\r\n'), expect: 'OK ' }, namedBy(/^id: "?([0-9a-f]+)/m)),
     mqtt,
   ],
+  exposure: 'What the secrets in `values` give access to. Use an account of its own for a dialogue that signs in.',
   // A port that is to be closed has nothing more to show.
   seesOnly: { ...seesOnly.TCP, without: [...seesOnly.TCP.without, 'state'] },
-  preload: loadXmlParser,
+  preload: () => Promise.all([loadXmlParser(), loadTalk()]),
   optionalParts: [],
   cost: {
     unit: 'messages',
@@ -147,23 +220,24 @@ export default networkKind({
     adds: [
       { setting: 'send', from: 'Basic', requests: 1 },
       { setting: 'sendHex', from: 'Basic', requests: 1 },
+      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
+      { setting: 'protocol', from: 'Basic', requests: 2 },
     ],
   },
-  settings: {
-    host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
-    port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
-    state: stateSetting,
-    latency,
-    ...proxySettings,
-  },
+  settings: tcpSettings,
   target: ({ host, port }) => ({ host, port }),
   needsEachAddress: ({ state }) => state !== undefined,
   declineAddress: (at, { state }, context) => (state === undefined ? undefined : evaluateClosed(at, state, context)),
-  validate: (settings) => stateProblem(settings) ?? answerProblem(settings),
+  validate: (settings) => {
+    const { tls, dialogue = [] } = settings
+    const unused = tls || dialogue.some(({ starttls }) => starttls) ? undefined : unusedTrust(settings, 'tls: true')
+    return stateProblem(settings) ?? unused ?? answerProblem(settings) ?? dialogueProblem(settings, tls)
+  },
+  prepare: (settings: TcpSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { connect: 'The port accepts a connection in time, or with `state` none' },
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: answerChecks(latency, 'TCP'),
+  checks: [...answerChecks(latency, 'TCP'), certificate],
 })

@@ -3,14 +3,10 @@ import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
-import {
-  answerChecks,
-  answerProblem,
-  seesOnly,
-  sendSettings,
-  sendsAnything,
-  type TalkingConnection,
-} from '../assert/answer.ts'
+import { answerChecks, answerProblem, seesOnly, sendSettings, sendsAnything } from '../assert/answer.ts'
+import type { TalkingConnection } from '../assert/conversation.ts'
+import { loadTalk } from '../assert/dialogue.ts'
+import { dialogueProblem, startTlsProtocols } from '../assert/dialogue-settings.ts'
 import { newNonce } from '../assert/nonce.ts'
 import { loadXmlParser } from '../assert/xml.ts'
 import {
@@ -70,7 +66,7 @@ const staple = check({
   evaluate: (chain) => evaluateStaple('staple', chain),
 })
 
-const protocol = check({
+export const protocol = check({
   depth: 'Standard',
   results: { protocol: 'The negotiated TLS version is recent enough' },
   settings: {
@@ -99,6 +95,12 @@ const tlsSettings = {
     doc: 'Host name or address to connect to',
   },
   port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
+  starttls: {
+    type: 'choice',
+    observed: true,
+    values: startTlsProtocols,
+    doc: 'Protocol of a server that gets to TLS by a command of its own, on the `port` of that protocol',
+  },
   latency,
   ...proxySettings,
   ...sendSettings,
@@ -110,19 +112,24 @@ type TlsSettings = Values<typeof tlsSettings>
 
 async function shakeHands(
   at: AddressTurn,
-  { host, servername, verify, fingerprint, ...sending }: TlsSettings,
-  { mode, date }: CheckContext,
+  { host, servername, verify, fingerprint, starttls, ...sending }: TlsSettings,
+  context: CheckContext,
   trust: TlsTrust,
 ): Promise<Handshake> {
+  const { mode, date } = context
+  const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+  const begin = starttls && (await loadTalk()).openForTls
   const { socket, chain } = await connectTls(at, {
-    host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
+    host: name,
+    ...(starttls && begin ? { open: () => begin(starttls, at, { host: name, context }) } : {}),
     ...trust,
-    verify: verify && (sendsAnything(sending) || includes(mode, 'Standard')),
+    verify: verify && (sendsAnything(sending) || 'dialogue' in sending || includes(mode, 'Standard')),
     weak: true,
     date,
   })
   return {
     address: at.address,
+    ip: at.ip,
     chain,
     socket,
     nonce: newNonce(),
@@ -142,8 +149,9 @@ export default networkKind({
   title: 'The certificates and the TLS version of a port',
   // TLS says nothing about the protocol inside it.
   recognition: 'none',
+  exposure: 'What the secrets in `values` give access to. Use an account of its own for a dialogue that signs in.',
   seesOnly: seesOnly.TLS,
-  preload: loadXmlParser,
+  preload: () => Promise.all([loadXmlParser(), loadTalk()]),
   optionalParts: [
     {
       part: 'server name (SNI) and request for an OCSP staple',
@@ -158,11 +166,17 @@ export default networkKind({
     adds: [
       { setting: 'send', from: 'Basic', requests: 1 },
       { setting: 'sendHex', from: 'Basic', requests: 1 },
+      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
+      { setting: 'protocol', from: 'Basic', requests: 2 },
     ],
   },
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
-  validate: answerProblem,
+  validate: (settings) => {
+    if (settings.starttls !== undefined && settings.port === 443) return 'starttls needs the port of its protocol'
+    if (settings.values !== undefined && !settings.verify) return 'values needs verify: true'
+    return answerProblem(settings) ?? dialogueProblem(settings, true)
+  },
   prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },

@@ -145,7 +145,8 @@ const unitNames: Record<ThresholdUnit, string> = {
 }
 
 function typeName(setting: Setting): string {
-  if ('negatable' in setting) return `${typeNames[setting.type]} or {not: text}`
+  if (setting.type === 'map' && setting.secrets) return 'map of secrets'
+  if ('negatable' in setting && setting.negatable) return `${typeNames[setting.type]} or {not: text}`
   if (setting.type === 'choice') return setting.values.join(' or ')
   if (setting.type === 'threshold') return `warn and limit in ${unitNames[setting.unit]}`
   if (setting.type === 'countOrOff') return `${typeNames[setting.type]}, ${setting.min} to ${setting.max}`

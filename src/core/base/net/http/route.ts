@@ -56,6 +56,7 @@ export async function open(target: PeerAddress, url: URL, route: Route, context:
     host: (isOwnHost ? route.servername : undefined) ?? hostOf(url),
     ca: trust.ca,
     pinned: isOwnHost ? trust.pinned : [],
+    client: isOwnHost ? trust.client : undefined,
     verify,
     date: context.date,
   })

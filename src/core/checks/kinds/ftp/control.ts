@@ -3,6 +3,7 @@ import type { PeerAddress } from '../../../base/net/addresses.ts'
 import type { Chain } from '../../../base/net/certificates.ts'
 import { CodedReplyReader, RequestReplyConnection } from '../../../base/net/request-reply.ts'
 import { quote, type Redact } from '../../../base/net/text.ts'
+import type { ClientIdentity } from '../../../base/net/trust.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import type { CheckContext } from '../../engine/index.ts'
 
@@ -104,6 +105,7 @@ export type LinkTls = {
   readonly chain: Chain
   /** The most recent TLS session to resume. */
   readonly session: () => Buffer | undefined
+  readonly client?: ClientIdentity | undefined
 }
 
 /** The timeout of one answer in milliseconds. A missing answer leaves time for the remaining steps. */

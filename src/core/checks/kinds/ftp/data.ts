@@ -182,6 +182,7 @@ function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
     host: tls.host,
     ...(isIP(tls.host) ? {} : { servername: tls.host }),
     ...(session === undefined ? {} : { session }),
+    ...tls.client?.pem,
     // The control connection already verified the certificate; the code below verifies that this is the same server.
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,

@@ -50,7 +50,10 @@ type Account = {
 }
 
 type ConnectionSettings = Values<
-  Pick<typeof ftpSettings, 'host' | 'port' | 'tls' | 'servername' | 'caFile' | 'fingerprint' | 'dataHosts'>
+  Pick<
+    typeof ftpSettings,
+    'host' | 'port' | 'tls' | 'servername' | 'caFile' | 'fingerprint' | 'clientCert' | 'clientKey' | 'dataHosts'
+  >
 >
 type AccountSettings = {
   readonly host: string
@@ -234,7 +237,7 @@ export class FtpSession implements Connection, FolderConnection {
       session = ticket
     })
     const { chain } = connection
-    this.#tls = { host, chain, session: () => session ?? secure.getSession(), socket: secure }
+    this.#tls = { host, chain, session: () => session ?? secure.getSession(), socket: secure, client: trust.client }
     const distrust = whyDistrusted(chain)
     if (tls === 'explicit') this.#control = new Control(secure, this.address, this.#account.redact)
     return { address: this.address, chain, distrust }

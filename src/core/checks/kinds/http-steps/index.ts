@@ -6,7 +6,7 @@ import { ProbeError } from '../../../base/probe-error.ts'
 import { pathProblem } from '../../assert/document.ts'
 import { statusAllowed, textIn } from '../../assert/expectation.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { ignoredHeaders, includes, type Kind } from '../../engine/index.ts'
+import { clientExpiry, declaredResults, ignoredHeaders, includes, type Kind } from '../../engine/index.ts'
 import { loadFtpLists } from '../ftp/index.ts'
 import { reservedHeaders } from '../http/index.ts'
 import { expectationsOf } from './expectations.ts'
@@ -73,8 +73,8 @@ function valuesProblem(settings: StepsSettings): string | undefined {
   return undefined
 }
 
-const trustProblem = ({ url, fingerprint }: StepsSettings): string | undefined =>
-  url.startsWith('http:') ? unusedTrust({ fingerprint }, 'https') : undefined
+const trustProblem = ({ url, fingerprint, clientCert }: StepsSettings): string | undefined =>
+  url.startsWith('http:') ? unusedTrust({ fingerprint, clientCert }, 'https') : undefined
 
 function signedProblem({ signed, authorization, token, password, tokenHeader }: StepsSettings): string | undefined {
   if (!signed) return tokenHeader === undefined ? undefined : 'tokenHeader needs signed: true'
@@ -286,6 +286,7 @@ const steps: Kind<typeof stepsSettings> = {
       when: ['cleanup'],
       items: ({ cleanup = [] }: StepsSettings) => cleanup.map(({ name }) => name),
     },
+    ...declaredResults(clientExpiry(stepsSettings, 'Advanced')),
   ],
   target: urlTarget,
   signsIn: (settings, mode) =>

@@ -23,6 +23,7 @@ import {
   isSignInRefusal,
   type Result,
   reallyFailed,
+  runClientExpiry,
 } from '../../engine/index.ts'
 import ftp, { ftpPortOf } from '../ftp/index.ts'
 import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
@@ -160,6 +161,7 @@ export async function* runSteps(settings: StepsSettings, whole: CheckContext): A
     servername: settings.servername,
     redact: values.redact,
   }
+  yield* runClientExpiry(settings, whole)
   const results = eachAddress<Result>(
     whole,
     { host, port, which: settings.addresses ?? 'any', check: 'connect', ends: isSignInRefusal },

@@ -222,10 +222,13 @@ export async function openRequest<R extends Route>(
 export function urlProblem({
   url: text,
   fingerprint,
+  clientCert,
   redirects = 0,
-}: Pick<RequestSettings, 'url' | 'fingerprint'> & Partial<Pick<RequestSettings, 'redirects'>>): string | undefined {
+}: Pick<RequestSettings, 'url' | 'fingerprint' | 'clientCert'> & Partial<Pick<RequestSettings, 'redirects'>>):
+  | string
+  | undefined {
   const { username, password, protocol } = new URL(text)
-  const unused = protocol === 'http:' && redirects === 0 ? unusedTrust({ fingerprint }, 'https') : undefined
+  const unused = protocol === 'http:' && redirects === 0 ? unusedTrust({ fingerprint, clientCert }, 'https') : undefined
   if (unused !== undefined) return unused
   if (username !== '' || password !== '') return 'url contains a user or a password: use username and password'
   if (protocol !== 'http:' && protocol !== 'https:') return 'url is neither http nor https'

@@ -23,14 +23,15 @@ import { checkFilter, loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: LdapConnectSettings & Values<typeof passwordRefusal.settings>): string | undefined {
-  const { username, password, startTls, fingerprint } = settings
+  const { username, password, startTls, fingerprint, clientCert } = settings
   const url = new URL(settings.url)
   if (url.username !== '') return 'url contains a user: use username and password'
   if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
     return 'url contains more than host and port: put the entry in base'
   }
   if (isLdaps(settings) && startTls) return 'startTls is for ldap://: ldaps:// begins with TLS'
-  const unused = isLdaps(settings) || startTls ? undefined : unusedTrust({ fingerprint }, 'ldaps:// or startTls')
+  const unused =
+    isLdaps(settings) || startTls ? undefined : unusedTrust({ fingerprint, clientCert }, 'ldaps:// or startTls')
   if (unused !== undefined) return unused
   if (username !== undefined && password === undefined) return 'username needs a password'
   if (password !== undefined && username === undefined) return 'password needs a username'

@@ -10,6 +10,7 @@ import { type FaultClass, ProbeError, refusedSignIn } from '../../../base/probe-
 import {
   closeTimeoutMs,
   type DatabaseTarget,
+  pemOf,
   settleWithin,
   statementMs,
   type TlsChoice,
@@ -371,7 +372,7 @@ function optionsFor(
     ...(tls
       ? {
           tls: true,
-          ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+          ...pemOf(tls),
           ...(tls.servername === undefined ? {} : { servername: tls.servername }),
           rejectUnauthorized: tls.rejectUnauthorized,
           checkServerIdentity: tls.checkServerIdentity,

@@ -12,6 +12,7 @@ import {
   type OpenDatabase,
   openSession,
   PeerSocket,
+  pemOf,
   settleWithin,
   type TlsChoice,
   tlsChoice,
@@ -91,10 +92,10 @@ export const openMysql: OpenDatabase = async (target, way) => {
   })
 }
 
-const sslOf = ({ ca, rejectUnauthorized }: TlsChoice) => ({
-  ...(ca === undefined ? {} : { ca }),
-  rejectUnauthorized,
-  verifyIdentity: rejectUnauthorized,
+const sslOf = (tls: TlsChoice) => ({
+  ...pemOf(tls),
+  rejectUnauthorized: tls.rejectUnauthorized,
+  verifyIdentity: tls.rejectUnauthorized,
 })
 
 const byAccount = () => () => Buffer.alloc(0)

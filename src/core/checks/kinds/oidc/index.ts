@@ -41,8 +41,8 @@ function validate(
   if (settings.issuer.includes('/.well-known/')) return 'issuer ends before /.well-known/'
   const odd = settings.endpointHosts?.find((entry) => listedPlace(entry) === undefined)
   if (odd !== undefined) return 'endpointHosts takes host or host:port, without https://'
-  const { clientId, clientSecret, username, password, fingerprint } = settings
-  const unused = url.protocol === 'http:' ? unusedTrust({ fingerprint }, 'an https issuer') : undefined
+  const { clientId, clientSecret, username, password, fingerprint, clientCert } = settings
+  const unused = url.protocol === 'http:' ? unusedTrust({ fingerprint, clientCert }, 'an https issuer') : undefined
   if (unused !== undefined) return unused
   if (clientSecret !== undefined && clientId === undefined) return 'clientSecret needs a clientId'
   if (clientId !== undefined && clientSecret === undefined && username === undefined)

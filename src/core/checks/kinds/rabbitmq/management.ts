@@ -33,11 +33,12 @@ export const connectSettings = {
 type ConnectSettings = Values<typeof connectSettings>
 
 /** Why url and username cannot be combined, or undefined. */
-export function validateUrl({ url: written, username, fingerprint }: ConnectSettings): string | undefined {
+export function validateUrl({ url: written, username, fingerprint, clientCert }: ConnectSettings): string | undefined {
   const url = new URL(written)
   if (url.username !== '' || url.password !== '') return 'url contains a user or a password: use username and password'
   if (url.search !== '') return 'url has query parameters, which are not supported'
-  if (url.protocol === 'http:' && fingerprint !== undefined) return unusedTrust({ fingerprint }, 'https')
+  const unused = url.protocol === 'http:' ? unusedTrust({ fingerprint, clientCert }, 'https') : undefined
+  if (unused !== undefined) return unused
   if (username.includes(':')) return 'username contains a colon, which HTTP basic authentication does not allow'
   return undefined
 }

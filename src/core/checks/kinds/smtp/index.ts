@@ -25,8 +25,8 @@ const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: SmtpConnectSettings & Values<typeof recipient.settings>): string | undefined {
-  const { username, password, tls, fingerprint } = settings
-  const unused = tls === 'off' ? unusedTrust({ fingerprint }, 'TLS, and tls is off') : undefined
+  const { username, password, tls, fingerprint, clientCert } = settings
+  const unused = tls === 'off' ? unusedTrust({ fingerprint, clientCert }, 'TLS, and tls is off') : undefined
   if (unused !== undefined) return unused
   if (password !== undefined && username === undefined) return 'password requires a username'
   if (username !== undefined && password === undefined) return 'username requires a password'

@@ -12,6 +12,7 @@ import {
   type OpenDatabase,
   openSession,
   type PeerSocket,
+  pemOf,
   type Row,
   settleWithin,
   type TlsChoice,
@@ -85,7 +86,7 @@ function configuration(
       ...(target.database === '' ? {} : { database: target.database }),
       appName: 'svc-health',
       encrypt: tls !== undefined,
-      cryptoCredentialsDetails: tls?.ca === undefined ? {} : { ca: tls.ca },
+      cryptoCredentialsDetails: tls === undefined ? {} : pemOf(tls),
       // With a pinned certificate, `refuse` decides.
       trustServerCertificate: tls?.rejectUnauthorized === false,
       // Never retries, least of all a refused sign-in.

@@ -64,8 +64,9 @@ export type AnyReceiverKind = Omit<ReceiverKind, 'mistakes' | 'to' | 'target' | 
 
 /** The settings of every kind that connects with TLS. */
 export const receiverTrust = {
-  ...trustSettings,
+  servername: trustSettings.servername,
   caFile: { ...trustSettings.caFile, otherWord: 'ca' },
+  fingerprint: trustSettings.fingerprint,
 } as const satisfies SettingsSpec
 
 /** The `target` of a kind with a URL. An invalid URL has none. */
