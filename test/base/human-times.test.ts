@@ -119,6 +119,8 @@ const outputs: Readonly<Record<string, readonly (readonly [what: string, text: (
   ],
   // Tests of their own: test/watch/notify/email.test.ts and test/accounts/roles/role-end-receivers.test.ts.
   'src/core/watch/notify/receivers/email.ts': [],
+  // test/watch/notify/webhook-body.test.ts
+  'src/core/watch/notify/receivers/template.ts': [],
   'src/core/service/notify/role-ends.ts': [],
   'src/core/checks/reports/reading.ts': [
     [

@@ -93,11 +93,25 @@ const mistakes: { readonly [T in Setting['type']]: (setting: Extract<Setting, { 
     [{ a: 'b' }, 'must be a list of texts, not a map'],
     [[[]], 'must be text, not a list', '[0]'],
   ],
-  map: ({ negatable }) => [
+  map: ({ negatable, secrets }) => [
     ...(negatable ? negations.map(([raw, message, part = '']) => [{ a: raw }, message, `.a${part}`] as const) : []),
     ['text', 'must be a map (`name: text`), not "text"'],
-    [{ a: ['b'] }, 'must be text, not a list', '.a'],
-    [{ Cookie: 'x' }, 'contains a credential: use a setting that accepts {env: NAME} or {file: /path}', '.Cookie'],
+    ...(secrets
+      ? [
+          [
+            { a: ['b'] },
+            'must refer to a secret, not contain it: write {env: NAME}, {file: /path} or {keychain: name}',
+            '.a',
+          ] as const,
+        ]
+      : ([
+          [{ a: ['b'] }, 'must be text, not a list', '.a'],
+          [
+            { Cookie: 'x' },
+            'contains a credential: use a setting that accepts {env: NAME} or {file: /path}',
+            '.Cookie',
+          ],
+        ] as const)),
   ],
   template: ({ mistake }) => [
     [{ a: { env: '' } }, 'must be a name: write {env: NAME}, {file: /path} or {keychain: name}', '.a.env'],

@@ -20,7 +20,12 @@ describe('the section notify of svc.yaml', () => {
         details: 'full',
         silences: 'honor',
         volatile: false,
-        settings: { url: 'https://chat.example.com/hooks/a1b2c3d4' },
+        settings: {
+          accept: { status: ['2xx'] },
+          each: 'message',
+          method: 'POST',
+          url: 'https://chat.example.com/hooks/a1b2c3d4',
+        },
       },
     ])
   })

@@ -32,7 +32,7 @@ describe('W31 the line of a chart', () => {
   test('W31 is broken where nothing was measured, and never drawn at zero or across the gap', () => {
     const { line, band } = chartOf([point(24, 45), point(23, 45), point(3, 45)], axis())
     // From 24 to 22 hours ago, and from 3 to 2: of 1,000 a day.
-    expect(line).toBe('M0 25L20.8 25L62.5 25L83.3 25M875 25L895.8 25L916.7 25')
+    expect(line.split('M').slice(1)).toEqual(['0 25L20.8 25L62.5 25L83.3 25', '875 25L895.8 25L916.7 25'])
     expect(band.match(/M/g)).toHaveLength(2)
     expect(band.match(/Z/g)).toHaveLength(2)
   })

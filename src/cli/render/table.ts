@@ -83,7 +83,8 @@ function balanced(
   rows: readonly (readonly TableCell[])[],
 ): { readonly widths: readonly number[]; readonly broken: number } {
   const every = Math.ceil(rows.length / sampleSize)
-  const sample = rows.filter((_, at) => at % every === 0)
+  const withLongWord = new Set(flexible.map((at) => rowOfLongestWord(rows, at)))
+  const sample = rows.filter((_, at) => at % every === 0 || withLongWord.has(at))
   const measured = new Map<string, { readonly heights: readonly number[]; readonly broken: number }>()
   const measure = (at: number, columns: number) => {
     const key = `${at} ${columns}`
@@ -120,6 +121,14 @@ function balanced(
     }
     if (best === from) return { widths: best.widths, broken: brokenIn(best.widths) }
   }
+}
+
+/** The row that has the longest word of a column, which a sample may miss. */
+function rowOfLongestWord(rows: readonly (readonly TableCell[])[], at: number): number {
+  const sizes = rows.map((row) =>
+    Math.max(0, ...(row[at] ?? []).flatMap(({ text }) => text.split(' ').map((word) => word.length))),
+  )
+  return sizes.indexOf(Math.max(...sizes))
 }
 
 /** No column becomes narrower than this for the sake of another one, unless its content is. */

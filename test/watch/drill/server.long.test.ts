@@ -68,7 +68,7 @@ async function openLink(link: string): Promise<void> {
   const pressed = await ask(site.port, link, { ...page, method: 'POST' })
   expect([pressed.status, pressed.headers.location]).toEqual([303, '?'])
   const confirmed = await ask(site.port, link, page)
-  const [sentence = ''] = /Confirmed on [^<]*UTC/.exec(confirmed.text) ?? []
+  const [sentence = ''] = /Confirmed on <time[^>]*>[^<]*UTC/.exec(confirmed.text) ?? []
   expect([confirmed.status, sentence !== '', confirmed.text.includes(button)]).toEqual([200, true, false])
   expect((await ask(site.port, link, { ...page, method: 'POST' })).status).toBe(303)
   expect((await ask(site.port, link, page)).text).toContain(sentence)

@@ -16,17 +16,20 @@ export const caFileSetting = {
 const clientSettings = {
   clientCert: {
     type: 'text',
+    file: 'certificates',
     needs: 'clientKey',
     doc: 'PEM file of the certificate that svc shows to a server that demands one, followed by its intermediate certificates',
   },
   clientKey: {
     type: 'text',
+    file: 'text',
     needs: 'clientCert',
     doc: 'PEM file of the key of clientCert, without a passphrase. svc refuses a key that other accounts can read',
   },
   clientExpiry: {
     type: 'threshold',
     unit: 'days',
+    isMinimum: true,
     needs: 'clientCert',
     doc: 'Minimum remaining validity of clientCert, in days. Default: as for the certificate of a server',
   },
