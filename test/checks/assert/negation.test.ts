@@ -307,7 +307,7 @@ const allSettings = (spec: SettingsSpec, path: string): readonly (readonly [stri
   ])
 
 /** The answer of a TCP server has no end at which one would know what it lacks. */
-const endless: readonly string[] = ['tcp expect', 'tls expect']
+const endless: readonly string[] = ['tcp expect', 'tcp dialogue expect', 'tls expect', 'tls dialogue expect']
 
 test('H75 each setting that is an expectation may be a negation', async () => {
   const all = await Promise.all(

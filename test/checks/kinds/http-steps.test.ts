@@ -114,7 +114,7 @@ test('each run creates another credential', async () => {
 })
 
 test('Basic and Standard send nothing: all steps are Advanced', () => {
-  expect(steps.checks.map(({ depth }) => depth)).toEqual(['Advanced', 'Advanced', 'Advanced'])
+  expect(steps.checks.map(({ depth }) => depth)).toEqual(['Advanced', 'Advanced', 'Advanced', 'Advanced'])
 })
 
 test('a sign-in round trip with a real svc serve: sign in, read, sign out, and stay signed out', async () => {

@@ -149,7 +149,7 @@ describe('F5 a check of which the settings tell that it has no result', () => {
 
 /** One result for the whole, whatever the lists say about parts of it: an answer, all links, the database of all queues. */
 const joint =
-  /^(?:http (?:empty body|cache|json|xml|links)|(?:tcp|tls) answer|redis database): (?:measure|links|queues)$/
+  /^(?:http (?:empty body|cache|json|xml|links)|(?:tcp|tls) answer|redis database|http-steps client certificate): (?:measure|links|queues|steps)$/
 
 test('F5 each check with a list of named entries in svc.yaml declares the items of its results', async () => {
   const kinds = await configurableKinds()

@@ -1,3 +1,4 @@
+import { count } from '../../base/format.ts'
 import { atMost, checksOn, fail, type latencySetting } from '../engine/index.ts'
 import type { TalkingConnection } from './conversation.ts'
 import { type DialogueEnding, dialogueSettings, faultOf } from './dialogue-settings.ts'
@@ -22,7 +23,7 @@ export const dialogueCheck = (latency: ReturnType<typeof latencySetting>) =>
       return { ...ending, ms: context.now() - since, address: connection.address }
     },
     evaluate: ({ ended, step, steps, message, ms: value, address }, { latency: threshold }) => {
-      const what = `${address} answered as expected in ${steps === 1 ? '1 step' : `${steps} steps`} in`
+      const what = `${address} answered as expected in ${count(steps, 'step')} in`
       if (ended === 'met') return atMost({ check: 'dialogue', what, value, unit: 'duration', threshold })
       const rest = step === steps ? [] : [`not reached: step ${step + 1}${step + 1 === steps ? '' : ` to ${steps}`}`]
       return fail('dialogue', faultOf[ended], `${address} ${message} (step ${step} of ${steps})`, { details: rest })
