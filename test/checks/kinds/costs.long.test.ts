@@ -5,7 +5,7 @@ import { timeAnswer } from '../../prove/leak-datagrams.ts'
 import { behindTap, type CostRow, describeCosts } from '../../support/engine/costs.ts'
 import { kindsWithRows } from '../../support/engine/kind-rows.ts'
 import { secret } from '../../support/engine/run-kind.ts'
-import { echo, peer } from '../../support/faults/faults.ts'
+import { messagesTo, peer, talk } from '../../support/faults/faults.ts'
 import { client, resource, startOidc } from '../../support/openid/oidc.ts'
 import { makeCertificates, opensslMissing } from '../../support/servers/certs.ts'
 import { startFtpServer } from '../../support/servers/ftp-server.ts'
@@ -341,7 +341,7 @@ suiteWith(opensslMissing(), 'the cost of servers with TLS', () => {
       start: behindTap(
         async () => {
           const { good, caFile, remove } = makeCertificates()
-          const server = await peer(echo, { tls: good })
+          const server = await peer(talk, { tls: good })
           return { ...server, caFile, remove: () => server.close().then(remove) }
         },
         ({ caFile, input }, { port }) => ({
@@ -349,8 +349,16 @@ suiteWith(opensslMissing(), 'the cost of servers with TLS', () => {
             plain: { host, port, servername: 'svc.test', caFile },
             send: { host, port, servername: 'svc.test', caFile, send: 'PING', expect: 'PING' },
             sendHex: { host, port, servername: 'svc.test', caFile, sendHex: '50494e47', expect: 'PING' },
+            dialogue: {
+              ...{ host, port, servername: 'svc.test', caFile },
+              dialogue: [
+                { send: 'PING 1\r\n', expect: 'PING 1' },
+                { send: 'PING 2\r\n', expect: 'PING 2' },
+              ],
+            },
+            protocol: { host, port, servername: 'svc.test', caFile, protocol: 'imap' },
           },
-          counted: () => ({ requests: input().split('PING').length - 1 }),
+          counted: () => ({ requests: messagesTo(input()) }),
         }),
       ),
     },

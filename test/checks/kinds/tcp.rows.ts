@@ -1,7 +1,7 @@
 import { broken, open, well } from '../../prove/leak-row.ts'
 import { behindTap } from '../../support/engine/costs.ts'
 import type { KindRows } from '../../support/engine/kind-rows.ts'
-import { echo, peer, replies } from '../../support/faults/faults.ts'
+import { echo, messagesTo, peer, replies, talk } from '../../support/faults/faults.ts'
 
 const host = '127.0.0.1'
 
@@ -34,7 +34,7 @@ export default {
   },
   costs: {
     start: behindTap(
-      () => peer(echo),
+      () => peer(talk),
       (_, tapped) => {
         const at = { host, port: tapped.port }
         return {
@@ -42,10 +42,18 @@ export default {
             plain: at,
             send: { ...at, send: 'PING', expect: 'PING' },
             sendHex: { ...at, sendHex: '50 49 4e 47', expect: 'PING' },
+            dialogue: {
+              ...at,
+              dialogue: [
+                { send: 'PING 1\r\n', expect: 'PING 1' },
+                { send: 'PING 2\r\n', expect: 'PING 2' },
+              ],
+            },
+            protocol: { ...at, protocol: 'imap' },
           },
           counted: () => {
             const sent = tapped.sent()
-            return { connections: sent.length, requests: sent.filter((one) => one.length > 0).length }
+            return { connections: sent.length, requests: messagesTo(Buffer.concat(sent).toString()) }
           },
         }
       },

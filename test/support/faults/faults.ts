@@ -107,6 +107,18 @@ export const cutAfter = (bytes: number, answer: string): Behaviour => replies(an
 export const reset: Behaviour = (socket) => void socket.once('data', () => socket.resetAndDestroy())
 
 /** Echoes its input, and keeps the connection open. */
+/** Greets and answers as an IMAP server, and repeats everything else. */
+export const talk: Behaviour = (socket) => {
+  socket.write('* OK here\r\n')
+  socket.on('data', (data) => {
+    const [tag] = /^a\d(?= )/.exec(data.toString()) ?? []
+    socket.write(tag === undefined ? data : `${tag} OK\r\n`)
+  })
+}
+
+/** The messages that `talk` gets in the cases of costs. */
+export const messagesTo = (sent: string): number => sent.match(/PING|a\d [A-Z]+/g)?.length ?? 0
+
 export const echo: Behaviour = (socket) => void socket.on('data', (text) => socket.write(text))
 
 /** Says `head` and then the same chunk for ever, as fast as it is read. */

@@ -231,6 +231,8 @@ export default networkKind({
   validate: (settings) => {
     const { tls, dialogue = [] } = settings
     const unused = tls || dialogue.some(({ starttls }) => starttls) ? undefined : unusedTrust(settings, 'tls: true')
+    if (settings.proxy !== undefined && settings.values !== undefined && !tls)
+      return 'values behind a proxy need tls: true: the way to the proxy is not loopback'
     return stateProblem(settings) ?? unused ?? answerProblem(settings) ?? dialogueProblem(settings, tls)
   },
   prepare: (settings: TcpSettings, { files }: CheckContext) => readTrust(settings, files),

@@ -77,7 +77,13 @@ const formsOf = (secret: string): readonly string[] => {
   const bytes = Buffer.from(secret)
   const base64 = bytes.toString('base64')
   return [
-    ...new Set([secret, encodeURIComponent(secret), base64, base64.replace(/=+$/, ''), bytes.toString('base64url')]),
+    ...new Set([
+      secret,
+      encodeURIComponent(secret),
+      base64,
+      base64.replace(/={1,2}$/, ''),
+      bytes.toString('base64url'),
+    ]),
   ]
 }
 

@@ -88,7 +88,7 @@ const teams = service({
   settings: { url: { ...hookUrl, doc: 'URL of the workflow, by a reference such as {env: TEAMS_URL}' } },
   secrets: {
     url: {
-      shape: /\/workflows\/[\w-]+\/triggers\/\w+\/paths\/invoke\?(?:[^#]*&)?sig=[\w-]+/,
+      shape: /^(?:\/[\w.%-]+)*\/workflows\/[\w-]+\/triggers\/\w+\/paths\/invoke\?(?:[^#]*&)?sig=[\w-]+/,
       looksLike: 'https://….powerplatform.com/…/workflows/…/triggers/manual/paths/invoke?…&sig=…',
       isUrl: true,
     },
