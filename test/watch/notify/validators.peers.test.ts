@@ -26,7 +26,7 @@ const hostile =
 /** Messages that differ in every part of a body. */
 const messages: Readonly<Record<string, readonly Notice[]>> = {
   fault: [notice(links)],
-  recovery: [notice({ ...links, what: 'end', text: 'it answers', since: Date.UTC(2026, 10, 24, 12) })],
+  recovery: [notice({ ...links, what: 'end', text: 'it answers' })],
   many: Array.from({ length: 300 }, (_, at) =>
     notice({ ...links, id: `n${at}`, text: 'ä<b>*`'.repeat(100) }, { monitor: `tcp m${at}` }),
   ),
