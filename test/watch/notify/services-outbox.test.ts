@@ -30,7 +30,7 @@ async function driven(name: string, answer: (request: string, at: number) => Req
 type Driven = Awaited<ReturnType<typeof driven>>
 
 /** Lets time pass until so many attempts have ended. */
-const ended = async ({ fixture, driver }: Driven, count: number): Promise<void> =>
+const ended = async ({ fixture, driver }: Driven, count: number): Promise<true> =>
   await until(
     () => {
       const { accepted = 0, failed = 0, refused = 0 } = driver.figures()[0]?.results ?? {}

@@ -8,7 +8,7 @@ import { type AnyService, type Link, type ServiceMessage, type ServiceRequest, s
 const hookUrl = {
   type: 'secret',
   required: true,
-  doc: 'URL of the incoming webhook, by a reference such as {env: CHAT_URL}',
+  doc: 'Secret URL of the incoming webhook',
 } as const satisfies SettingsSpec[string]
 
 const colors = { critical: '#c62828', warning: '#f9a825', resolved: '#2e7d32', info: '#546e7a' } as const
@@ -85,7 +85,7 @@ const teams = service({
   title: 'Microsoft Teams',
   doc: 'A channel or chat in Microsoft Teams, by the URL of a workflow "When a Teams webhook request is received"',
   source: 'https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors, Adaptive Cards 1.4, 2026-11',
-  settings: { url: { ...hookUrl, doc: 'URL of the workflow, by a reference such as {env: TEAMS_URL}' } },
+  settings: { url: { ...hookUrl, doc: 'Secret URL of the workflow' } },
   secrets: {
     url: {
       shape: /\/workflows\/[\w-]+\/triggers\/\w+\/paths\/invoke\?(?:[^#]*&)?sig=[\w-]+/,
@@ -287,7 +287,7 @@ const matrix = service({
       type: 'text',
       required: true,
       pattern: /^![^\s/]{1,254}$/,
-      doc: 'Id of the room, in quotes: !…, as the settings of the room show it',
+      doc: 'Id of the room: !…, as the settings of the room show it',
     },
   },
   secrets: { token: { shape: /^[\w.+/=~-]{16,512}$/, looksLike: 'syt_…' } },
