@@ -27,11 +27,11 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
   })
   afterAll(async () => await synapse?.remove())
 
-  /** Two users of their own, so that no test uses up the limit of another, and their room. */
-  async function room(name: string, { server = synapse.origin, token }: { server?: string; token?: string } = {}) {
+  /** Two users of their own, so that no test uses up the limit of another, and their chat. */
+  async function joined(name: string, { server = synapse.origin, token }: { server?: string; token?: string } = {}) {
     const [writer, reader] = [await synapse.user(name), await synapse.user(`${name}-reader`)]
     const { room_id: channel } = await writer.call<{ readonly room_id: string }>('POST', '/createRoom', {
-      preset: 'public_chat',
+      invite: [`@${name}-reader:svc.test`],
     })
     const path = `/rooms/${encodeURIComponent(channel)}`
     await reader.call('POST', `${path}/join`, {})
@@ -40,7 +40,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
     const { receiver } = await opened(JSON.stringify({ name: 'ops', matrix }), { env })
     return {
       ...{ writer, receiver, path },
-      /** What the reader sees, the latest last. */
+      /** The messages that the reader sees, the latest last. */
       read: async (): Promise<readonly Content[]> => {
         const { chunk } = await reader.call<{ readonly chunk: readonly Event[] }>(
           'GET',
@@ -51,7 +51,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
           .map(({ content }) => content)
           .reverse()
       },
-      /** What the reader has not read, and how much of it mentions the reader. */
+      /** The counts of unread messages of the reader, and of those that mention the reader. */
       unread: async () => {
         const { rooms } = await reader.call<Sync>('GET', '/sync')
         const { notification_count: all, highlight_count: mentions } = rooms.join[channel]?.unread_notifications ?? {}
@@ -61,7 +61,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
   }
 
   test('M19 shows a fault and its recovery, each with the incident', async () => {
-    const { receiver, read } = await room('plain')
+    const { receiver, read } = await joined('plain')
     expect(await receiver.send([notice({ url: 'https://svc.svc.test/#orders' })], signal())).toEqual({
       what: 'accepted',
     })
@@ -93,7 +93,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
         else response.writeHead(answer.status).end(text)
       })
     })
-    const { receiver, read } = await room('lost', { server: proxy.origin })
+    const { receiver, read } = await joined('lost', { server: proxy.origin })
     expect(await receiver.send([notice()], signal(), 'm-1')).toMatchObject({ what: 'later', isPerhapsReceived: true })
     isLost = false
     expect(await receiver.send([notice()], signal(), 'm-1')).toEqual({ what: 'accepted' })
@@ -103,7 +103,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
   })
 
   test('M19 mentions nobody because of the text of a peer, and shows it as plain text', async () => {
-    const { receiver, writer, path, read, unread } = await room('hostile')
+    const { receiver, writer, path, read, unread } = await joined('hostile')
     const text =
       '@room @hostile-reader:svc.test hostile-reader <b>h</b> <a href="https://evil.example">x</a> https://evil.example'
     expect(await receiver.send([notice({ text })], signal())).toEqual({ what: 'accepted' })
@@ -114,13 +114,13 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
     expect(content?.format).toBeUndefined()
     // The server would count a mention.
     await writer.call('PUT', `${path}/send/m.room.message/t1`, {
-      ...{ msgtype: 'm.text', body: text, 'm.mentions': { room: true } },
+      ...{ msgtype: 'm.text', body: text, 'm.mentions': { user_ids: ['@hostile-reader:svc.test'] } },
     })
     expect(await unread()).toEqual({ all: 2, mentions: 1 })
   })
 
   test('M19 takes 300 notices in one message, which is cut', async () => {
-    const { receiver, read } = await room('many')
+    const { receiver, read } = await joined('many')
     const many = Array.from({ length: 300 }, (_, at) =>
       notice({ id: `n${at}`, text: '"\\\u{1F534}'.repeat(200) }, { monitor: `tcp m${at}` }),
     )
@@ -129,7 +129,7 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
   })
 
   test('M19 is left alone for as long as it asks after too many messages', async () => {
-    const { receiver, read } = await room('fast')
+    const { receiver, read } = await joined('fast')
     const deliveries = []
     for (let at = 0; at <= burst; at += 1) deliveries.push(await receiver.send([notice({ id: `n${at}` })], signal()))
     const later = deliveries.find(({ what }) => what === 'later')
@@ -140,12 +140,12 @@ peerSuite(synapseMissing, 'a real Matrix server (Synapse)', () => {
     expect(await read()).toHaveLength(deliveries.filter(({ what }) => what === 'accepted').length)
   })
 
-  test('M19 a token that it does not know and a room without the user are refusals', async () => {
-    const unknown = await room('unknown', { token: 'syt_wrong_Zq8nT3abcdefgh' })
+  test('M19 a token that it does not know and a chat that the user has left are refusals', async () => {
+    const unknown = await joined('unknown', { token: 'syt_wrong_Zq8nT3abcdefgh' })
     const refused = await unknown.receiver.send([notice()], signal())
     expect(refused).toMatchObject({ what: 'refused', message: expect.stringContaining('M_UNKNOWN_TOKEN') })
     expect(JSON.stringify(refused)).not.toContain('Zq8nT3')
-    const left = await room('left')
+    const left = await joined('left')
     await left.writer.call('POST', `${left.path}/leave`, {})
     const gone = await left.receiver.send([notice()], signal())
     expect(gone).toMatchObject({ what: 'refused', message: expect.stringContaining('M_FORBIDDEN') })
