@@ -65,6 +65,33 @@ describe('svc doctor', () => {
     expect(serve.log().split('is not declared')).toHaveLength(2)
   })
 
+  test('M19 warns once of receivers whose messages have no link, until serve.url is set', async () => {
+    const receivers = 'notify: [{name: a, ntfy: {topic: x}}, {name: b, ntfy: {topic: y}}]'
+    const write = (yaml: string): void => writeFileSync(join(home.folder, 'svc.yaml'), yaml)
+    const types = 'types: {App: {monitors: [{name: m, tcp: {host: 127.0.0.1, port: 1}}]}}'
+    write(`${types}\n${receivers}\n`)
+    const config = ['--config', join(home.folder, 'svc.yaml')]
+    const { checks, finding } = await doctor(config)
+    expect(checks.filter(({ message }) => message.includes('serve.url'))).toHaveLength(1)
+    expect(finding('svc.yaml')).toMatchObject({ status: 'warning', next: expect.stringContaining('serve:') })
+    write(`${types}\n${receivers}\nserve: {url: "https://svc.example.com"}\n`)
+    expect((await doctor(config)).finding('svc.yaml')?.status).toBe('ok')
+    write(`${types}\n`)
+    expect((await doctor(config)).finding('svc.yaml')?.status).toBe('ok')
+  })
+
+  test('M19 the log of a server says so at the start, once for all receivers', async () => {
+    const receiver = (name: string) => ({ name, ntfy: { topic: name, server: 'http://127.0.0.1:1' }, volatile: true })
+    const notify = JSON.stringify([receiver('a'), receiver('b')])
+    for (const [url, times] of [
+      ['', 0],
+      ['serve: {url: "https://svc.example.com"}', -1],
+    ] as const) {
+      await using serve = await startServe(home, `types: {}\nnotify: ${notify}\n${url}\n`)
+      expect(serve.log().split('no link to the status page')).toHaveLength(2 + times)
+    }
+  })
+
   test('the script that starts svc in the Debian package is no other svc', async () => {
     const bin = join(home.folder, 'usr', 'bin')
     mkdirSync(bin, { recursive: true })

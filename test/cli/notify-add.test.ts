@@ -46,6 +46,12 @@ describe('svc notify add', () => {
     expect(`${stdout}${stderr}`).not.toContain('Zq8nT3')
   })
 
+  test('M20 takes an answer in the quotes that svc.yaml needs', async () => {
+    const args = ['notify', 'add', 'telegram', '--secrets', 'env']
+    await home.terminal(args, (screen) => (screen.includes('chat (') ? "'-1001234567890'\r" : undefined))
+    expect(readFileSync(path, 'utf8')).toMatch(/ chat: "-1001234567890"\n/)
+  })
+
   test('M20 writes nothing, and keeps no secret, when the service refuses the test', async () => {
     await using at = await server(401)
     const args = ['notify', 'add', 'gotify', '--set', `server=${at.peer.origin}`, '--stdin']

@@ -130,7 +130,8 @@ function settingOf(kind: AnyReceiverKind, setting: string, text: string): unknow
 }
 
 async function ask(question: string, flag: string, io: Io, signal: AbortSignal): Promise<string> {
-  if (canAsk(io)) return (await askLine(`${question}:`, io, signal)).trim()
+  // In svc.yaml, some texts need quotes: here, they may have some.
+  if (canAsk(io)) return (await askLine(`${question}:`, io, signal)).trim().replace(/^(['"])(.*)\1$/, '$2')
   throw new Fault('Usage', `${question} is missing`, { hints: [`There is no terminal to prompt for it: ${flag}`] })
 }
 

@@ -6,7 +6,13 @@ import { Fault } from '../../core/base/errors.ts'
 import { fileProblem, isFileOutage } from '../../core/base/file-errors.ts'
 import { filesWithin, isThere, patienceMs, readNamed, shareOf } from '../../core/base/files/index.ts'
 import { preload } from '../../core/base/preload.ts'
-import { type Config, type InvalidEntry, loadReading, loadRestartSettings } from '../../core/config/index.ts'
+import {
+  type Config,
+  type InvalidEntry,
+  linkMistake,
+  loadReading,
+  loadRestartSettings,
+} from '../../core/config/index.ts'
 import { type Log, type RunningServer, type StartOptions, stackOf, startServer } from '../../core/server/index.ts'
 import { type OpenOptions, type OwnAccounts, openCore } from '../../core/service/open.ts'
 import type { Io } from '../io/io.ts'
@@ -356,7 +362,8 @@ async function answer(
         ...(rehearsal || facts.notKept === undefined ? {} : { notKept: facts.notKept }),
       })
       if (tls) certificate?.use(tls.cert)
-      if (!rehearsal && lacksLink(request.config)) log({ level: 'info', msg: noLink })
+      const noLink = linkMistake(request.config)
+      if (!rehearsal && noLink !== undefined) log({ level: 'info', msg: noLink })
       if (reload && !rehearsal) {
         const { load } = request
         const report = (now: Reloads): void => {
@@ -412,10 +419,6 @@ async function answer(
 /** The receivers in the line of a start: whoever reads it sees whether anybody is told. */
 const receiversOf = ({ notify = [] }: Config): { readonly notify?: string } =>
   notify.length === 0 ? {} : { notify: notify.map(({ name }) => name).join(', ') }
-
-/** Whether messages could have a link to the status page, and have none. */
-const lacksLink = ({ notify = [], serve }: Config): boolean => notify.length > 0 && serve.url === undefined
-const noLink = 'messages have no link to the status page: set serve.url to its address'
 
 /** Waits for the store if another `svc serve` uses it. Those who wait for the port learn it meanwhile. */
 const claim = async (

@@ -3,6 +3,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../../core/base/errors.ts'
 import { count } from '../../core/base/format.ts'
 import { othersMayWrite } from '../../core/base/own-files.ts'
+import { linkMistake } from '../../core/config/index.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageRoot } from '../io/process.ts'
 import { openAdmin } from '../session/admin.ts'
@@ -138,11 +139,14 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   const { flags, env } = examination
   const { value, note } = await readInForce(examination, 'config')
   if (value === undefined) return warning(`no svc.yaml: ${note}`, 'svc init writes one for this machine.')
-  const { types, warnings } = await configuration(flags, env)
+  const config = await configuration(flags, env)
+  const { types, warnings } = config
   const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)
   if (monitors === 0) return warning(`${value} configures no monitor`, waysToConfigure(value, env).at(-1))
   const [first] = warnings
   if (first !== undefined) return warning(first, 'svc monitors validate shows all warnings.')
+  const noLink = linkMistake(config)
+  if (noLink !== undefined) return warning(noLink, 'serve: {url: https://svc.example.com}')
   return ok(`${value}: ${count(monitors, 'monitor')}`)
 }
 

@@ -2,7 +2,7 @@
 export { commonSettings } from './common.ts'
 export { type ConfigCandidate, candidates, type WhereOptions } from './find.ts'
 export type { ReloadedIncludes } from './include.ts'
-export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, loadConfig } from './load.ts'
+export { type Config, type InvalidEntry, type LoadedConfig, type LoadOptions, linkMistake, loadConfig } from './load.ts'
 // Loaded on demand: reading a configuration does not need them.
 export async function configSchema(): Promise<object> {
   const [{ configSchema }, { withSharedShapes }] = await Promise.all([

@@ -699,3 +699,9 @@ const way = (path: Problem['path']): string =>
 
 /** Keys are shown as written, but without characters that could control a terminal. */
 const clean = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '�')
+
+/** The reason why messages have no link to the status page, and the way out; undefined if they have one or none is sent. */
+export const linkMistake = ({ notify = [], serve }: Pick<Config, 'notify' | 'serve'>): string | undefined =>
+  notify.length > 0 && serve.url === undefined
+    ? 'messages have no link to the status page: set serve.url to its address'
+    : undefined

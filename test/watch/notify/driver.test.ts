@@ -1,111 +1,9 @@
-import type { RequestListener } from 'node:http'
-import { text as textOf } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { NotifyDriver } from '../../../src/core/service/notify/notify-driver.ts'
-import type { OutboxRows, Present } from '../../../src/core/watch/outbox/index.ts'
-import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
-import { notice, opened } from '../../support/notify/notice.ts'
+import { describe, expect, test } from 'vitest'
+import type { OutboxRows } from '../../../src/core/watch/outbox/index.ts'
+import { drivenReceiver, hour, minute, second, subjectOf } from '../../support/notify/driven.ts'
 import { outboxRows } from '../../support/notify/outbox-rows.ts'
-import { httpPeer } from '../../support/simulated/http-peer.ts'
 import { until } from '../../support/suite/until.ts'
-
-const second = 1_000
-const minute = 60 * second
-const hour = 60 * minute
-
-const subjectOf = (name: string): StoredSubject => ({
-  key: `Sql/${name}`,
-  type: 'Sql',
-  monitor: name,
-  check: 'connect',
-})
-
-/** Peers and a clock that the test moves, and a driver with a webhook on a real HTTP server. */
-async function started({
-  rows,
-  answer,
-  storeStates,
-}: {
-  rows?: OutboxRows
-  answer?: () => RequestListener | undefined
-  storeStates?: () => Promise<void>
-} = {}) {
-  let now = Date.UTC(2026, 10, 24, 12)
-  const bodies: string[] = []
-  const peer = await httpPeer((request, response) => {
-    void textOf(request).then((body) => {
-      const other = answer?.()
-      if (other) other(request, response)
-      else {
-        bodies.push(body)
-        response.writeHead(204).end()
-      }
-    })
-  })
-  const states = new Map<string, Present>()
-  const logs: string[] = []
-  const looks: string[] = []
-  const start = async (store: OutboxRows | undefined = rows): Promise<NotifyDriver> => {
-    const { receiver } = await opened(`{name: chat, webhook: {url: "${peer.origin}/hook"}}`, { now: () => now })
-    const driver = new NotifyDriver({
-      rows: store && (async () => store),
-      storeStates,
-      lookup: (subject) => states.get(subject.monitor) ?? 'removed',
-      look: (key) => {
-        looks.push(key)
-        const state = states.get(key.slice(4))
-        if (state?.state.latest) show(state.subject.monitor, state.state.incident)
-      },
-      noticeOf: ({ subject: { type, monitor, check }, text, ...facts }, marks) =>
-        notice({ ...facts, text: [text, ...marks].join(' ') }, { type, monitor, check }),
-      now: () => now,
-      steady: () => now,
-      isHealthy: () => true,
-      log: ({ msg }) => void logs.push(msg),
-    })
-    await driver.restore()
-    driver.use([
-      { receiver, rules: { name: 'chat', folds: true, remindMs: Number.POSITIVE_INFINITY, accepts: () => true } },
-    ])
-    onTestFinished(async () => await driver.close())
-    return driver
-  }
-  const show = (name: string, incident: Incident | undefined): void => {
-    const level: 'ok' | 'warning' | 'failed' = incident?.level ?? 'ok'
-    const latest = { level, at: now, since: now }
-    states.set(name, {
-      subject: subjectOf(name),
-      state: { level, incident, latest, message: level, depth: 'Basic' },
-      isSilenced: false,
-    })
-  }
-  const fail = (driver: NotifyDriver, name: string): void => {
-    const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
-    show(name, { id: `${name}-1`, beganAt: now - 20 * second, confirmedAt: now, ...facts })
-    report(driver, name, 'begin')
-  }
-  const recover = (driver: NotifyDriver, name: string): void => {
-    show(name, undefined)
-    report(driver, name, 'end')
-  }
-  const report = (driver: NotifyDriver, name: string, what: 'begin' | 'end'): void => {
-    const [from, to] = what === 'begin' ? (['ok', 'failed'] as const) : (['failed', 'ok'] as const)
-    const times = { at: now, confirmedAt: now, depth: 'Basic', message: what } as const
-    driver.transition({ what, from, to, ...subjectOf(name), incident: `${name}-1`, ...times })
-    driver.tick()
-  }
-  onTestFinished(async () => await peer[Symbol.asyncDispose]())
-  return {
-    ...{ start, fail, recover, show, bodies, logs, looks, peer },
-    now: () => now,
-    /** Moves the clock, and lets the driver look. */
-    pass: (driver: NotifyDriver, ms: number): void => {
-      now += ms
-      driver.tick()
-    },
-  }
-}
 
 const alertsIn = (body: string | undefined): readonly string[] => {
   const { alerts } = JSON.parse(body ?? '{"alerts":[]}') as {
@@ -127,7 +25,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
       await promise
       order.push('states')
     }
-    const fixture = await started({ rows: { ...store, write }, storeStates })
+    const fixture = await drivenReceiver({ rows: { ...store, write }, storeStates })
     const driver = await fixture.start()
     fixture.fail(driver, 'orders')
     fixture.pass(driver, 10 * second)
@@ -139,7 +37,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   })
 
   test('W4 an incident that a node takes over is sent, although no receiver was told and nothing more happens to it', async () => {
-    const fixture = await started({ rows: outboxRows() })
+    const fixture = await drivenReceiver({ rows: outboxRows() })
     const driver = await fixture.start()
     const facts = { level: 'failed', message: 'it is down', isFlapping: false, isUnobserved: false } as const
     const beganAt = fixture.now() - minute
@@ -177,7 +75,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   test('W23 an attempt is stored before its message leaves', async () => {
     const rows = outboxRows()
     let attempts: readonly (string | undefined)[] = []
-    const fixture = await started({
+    const fixture = await drivenReceiver({
       rows,
       answer: () => {
         attempts = rows.all().map(({ row }) => row?.attempt?.incident)
@@ -194,7 +92,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   })
 
   test('W23 500 faults at once are one message, and their ends another one', async () => {
-    const fixture = await started({ rows: outboxRows() })
+    const fixture = await drivenReceiver({ rows: outboxRows() })
     const driver = await fixture.start()
     for (let at = 0; at < 500; at += 1) fixture.fail(driver, `m${at}`)
     fixture.pass(driver, 11 * second)
@@ -214,7 +112,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   test('W23 a receiver that was away for 25 hours is told what stands, and what began and ended, and a restart changes nothing', async () => {
     const rows = outboxRows()
     let isAway = true
-    const fixture = await started({
+    const fixture = await drivenReceiver({
       rows,
       answer: () => (isAway ? (_, response) => response.writeHead(503).end() : undefined),
     })
@@ -241,7 +139,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
 
   test('W23 nothing is sent once svc stops, and the next process sends it', async () => {
     const rows = outboxRows()
-    const fixture = await started({ rows })
+    const fixture = await drivenReceiver({ rows })
     const first = await fixture.start()
     fixture.fail(first, 'orders')
     first.cancel()
@@ -257,7 +155,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   })
 
   test('W23 without a store svc sends at once and says so in the text', async () => {
-    const fixture = await started()
+    const fixture = await drivenReceiver()
     const driver = await fixture.start(undefined)
     fixture.fail(driver, 'orders')
     fixture.pass(driver, 11 * second)
@@ -267,7 +165,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
 
   test('W23 while the store fails nothing leaves for a minute, and after that it leaves with a mark', async () => {
     const rows = outboxRows()
-    const fixture = await started({ rows })
+    const fixture = await drivenReceiver({ rows })
     const driver = await fixture.start()
     rows.isFailing = true
     fixture.fail(driver, 'orders')
@@ -290,7 +188,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
 
   test('W4 a store that is late several times a minute changes nothing in the log', async () => {
     const rows = outboxRows()
-    const fixture = await started({ rows })
+    const fixture = await drivenReceiver({ rows })
     const driver = await fixture.start()
     for (let time = 0; time < 13; time += 1) {
       rows.isFailing = true
@@ -319,7 +217,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
       read: () => work(() => memory.read()),
       write: (batch: Parameters<typeof memory.write>[0]) => work(() => memory.write(batch)),
     }
-    const fixture = await started({ rows })
+    const fixture = await drivenReceiver({ rows })
     const driver = await fixture.start()
     for (let at = 0; at < 200; at += 1) fixture.pass(driver, second)
     expect(fixture.logs).toEqual(['notifications are not stored: no store'])
@@ -334,7 +232,7 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
 
   test('W23 what is about to leave when the store answers at last does not leave if the receiver knows it from before', async () => {
     const rows = outboxRows()
-    const fixture = await started({ rows })
+    const fixture = await drivenReceiver({ rows })
     const before = await fixture.start()
     fixture.fail(before, 'orders')
     fixture.pass(before, 11 * second)
@@ -363,7 +261,10 @@ describe('notifications to a real HTTP server, with a clock that moves and simul
   })
 
   test('W23 what a receiver refuses is logged, and sent again after five minutes', async () => {
-    const fixture = await started({ rows: outboxRows(), answer: () => (_, response) => response.writeHead(403).end() })
+    const fixture = await drivenReceiver({
+      rows: outboxRows(),
+      answer: () => (_, response) => response.writeHead(403).end(),
+    })
     const driver = await fixture.start()
     fixture.fail(driver, 'orders')
     fixture.pass(driver, 11 * second)

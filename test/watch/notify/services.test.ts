@@ -49,6 +49,15 @@ async function simulated(
 const hostile =
   '@channel @everyone @here <!here> <!channel> <@U1> <users/all> @**all** [x](https://evil.example) <https://evil.example|x> *b* _i_ `c` <b>h</b> &amp; https://evil.example'
 
+/** Links that are about as long as svc permits, with characters that end a link in the markup of some services. */
+const links = {
+  runbook: `https://wiki.svc.test${'/r'.repeat(200)}/(a)|<b>`,
+  url: `https://svc.svc.test/#${'s'.repeat(400)}(a)`,
+}
+
+/** A body without the encoding of a form. */
+const decoded = (body: string): string => (body.startsWith('{') ? body : decodeURIComponent(body.replaceAll('+', ' ')))
+
 const names = services.map(({ name }) => name)
 
 test('M19 each service has a row, and no row has a service that does not exist', () => {
@@ -98,16 +107,35 @@ describe.each(names)('simulated %s', (name) => {
     const { of, max, unit } = rowOf(name).limit
     const many = Array.from({ length: 300 }, (_, index) =>
       notice(
-        { id: `n${index}`, text: 'ä<b>*`'.repeat(200), url: 'https://svc.svc.test/#shop' },
-        { monitor: `tcp m${index}` },
+        { id: `n${index}`, text: 'ä<b>*`'.repeat(200), ...links },
+        { monitor: `tcp m${index} ${'m'.repeat(300)}` },
       ),
     )
     const notices = one.receiver.sendsEach === true ? many.slice(0, 1) : many
     expect(await one.receiver.send(notices, signal())).toEqual({ what: 'accepted' })
     const text = of(one.bodies[0] ?? '')
     expect(unit === 'bytes' ? Buffer.byteLength(text) : text.length).toBeLessThanOrEqual(max)
-    expect(decodeURIComponent(one.bodies[0] ?? '')).toContain('https://svc.svc.test/#shop')
+    const body = decoded(one.bodies[0] ?? '')
+    expect(body).toContain(`${'/r'.repeat(200)}/%28a%29%7C%3Cb%3E`)
+    if (name !== 'pushover') expect(body).toContain(`${'s'.repeat(400)}%28a%29`)
     if (one.receiver.sendsEach !== true) expect(text).toContain('…')
+  })
+
+  test('M19 its longest title, lines and links are together within its limit', async () => {
+    const { of, max, unit } = rowOf(name).limit
+    const counts = [1, 2, 3, 4, 8, 300].flatMap((all) => [10, 200, 1_000].map((length) => [all, length] as const))
+    for (const [all, length] of counts) {
+      await using one = await simulated(name)
+      const many = Array.from({ length: one.receiver.sendsEach === true ? 1 : all }, (_, at) =>
+        notice(
+          { id: `n${at}`, incident: `i${at}`, text: 't'.repeat(length), ...links },
+          { type: 'App', monitor: `m${at}`, check: 'c' },
+        ),
+      )
+      await one.receiver.send(many, signal())
+      const cut = of(one.bodies[0] ?? '')
+      expect(unit === 'bytes' ? Buffer.byteLength(cut) : cut.length).toBeLessThanOrEqual(max)
+    }
   })
 
   test('M19 text of a peer is no markup, calls nobody and links nowhere', async () => {

@@ -86,7 +86,13 @@ export type ChatService<S extends Spec = Spec, W = unknown> = {
     readonly repeatedBy: string
   }
   /** The limits of its texts, counted in characters, or in bytes of UTF-8. What is longer is cut, and says so. */
-  readonly limits: { readonly title: number; readonly text: number; readonly unit?: 'bytes' }
+  readonly limits: {
+    readonly title: number
+    /** Of the text with its links, unless they have a place of their own. */
+    readonly text: number
+    readonly linksApart?: true
+    readonly unit?: 'bytes'
+  }
   /** Makes a text inert: nothing in it is markup, a mention or a link. Default: only mentions and links. */
   readonly literal?: (text: string) => string
   /** The service's words for severities: a color, a priority, a tag. */
@@ -122,8 +128,15 @@ export const service = <const S extends Spec, const W>(row: ChatService<S, W>): 
 /** A mention or a link of a peer must not look like one of ours, and must call nobody: U+200B takes it apart. */
 const inert = (text: string): string => text.replaceAll('@', '@\u200B').replaceAll('://', ':\u200B//')
 
-/** Characters of a link. */
+/** Characters of a link, and of the markup around it. */
 const maxLink = 500
+const maxLinkMarkup = 8
+/** Without the characters that end a link in the markup of a service. */
+const linkTo = (url: string): string =>
+  sanitize(
+    url.replace(/[()<>|]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`),
+    maxLink,
+  )
 const marked = '…'
 
 /** The text, inert and escaped, within a limit; what was cut is marked, at the end of a line if there is one near. */
@@ -170,10 +183,12 @@ export function messageOf(
       ...(row.alerts !== undefined || isDrill(one) ? [] : [`  incident ${sanitize(one.incident, 128)}`]),
     ].join('\n')
   const text = isTest ? notice.text : notices.map(lines).join('\n\n')
+  const links = isTest ? [] : linksOf(notices)
+  const linksLength = links.reduce((sum, link) => sum + Buffer.byteLength(link.title + link.url) + maxLinkMarkup, 0)
   return {
     title: within(`[${server}] ${title}`, row.limits.title, row),
-    text: within(text, row.limits.text, row),
-    links: isTest ? [] : linksOf(notices),
+    text: within(text, row.limits.text - (row.limits.linksApart === true ? 0 : linksLength), row),
+    links,
     severity: severityIn(notices, isTest),
     id,
     notice,
@@ -190,8 +205,8 @@ function linksOf(notices: readonly Notice[]): readonly Link[] {
     const callback = callbackOf(notice)
     return [
       ...(callback === undefined ? [] : [{ title: 'Confirm that the drill arrived', url: callback }]),
-      ...(runbook === undefined || !isLink(runbook) ? [] : [{ title: 'Runbook', url: sanitize(runbook, maxLink) }]),
-      ...(url === undefined ? [] : [{ title: 'Status page', url: sanitize(url, maxLink) }]),
+      ...(runbook === undefined || !isLink(runbook) ? [] : [{ title: 'Runbook', url: linkTo(runbook) }]),
+      ...(url === undefined ? [] : [{ title: 'Status page', url: linkTo(url) }]),
     ]
   })
   return all.filter(({ title }, index) => all.findIndex((one) => one.title === title) === index)

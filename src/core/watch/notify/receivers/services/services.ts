@@ -8,7 +8,7 @@ import { type AnyService, type Link, type ServiceMessage, type ServiceRequest, s
 const hookUrl = {
   type: 'secret',
   required: true,
-  doc: 'URL of the incoming webhook, by a reference such as {env: CHAT_URL}',
+  doc: 'Secret URL of the incoming webhook',
 } as const satisfies SettingsSpec[string]
 
 const colors = { critical: '#c62828', warning: '#f9a825', resolved: '#2e7d32', info: '#546e7a' } as const
@@ -46,7 +46,7 @@ const slack = service({
       isUrl: true,
     },
   },
-  limits: { title: 150, text: 2_900 },
+  limits: { title: 150, text: 2_900, linksApart: true },
   words: colors,
   request: ({ title, text, links }, { url }, color) => ({
     path: new URL(url),
@@ -67,7 +67,7 @@ const slack = service({
                     type: 'context',
                     elements: links.map((link) => ({
                       type: 'mrkdwn',
-                      text: `<${inEntities(link.url.replaceAll('|', '%7C'))}|${link.title}>`,
+                      text: `<${inEntities(link.url)}|${link.title}>`,
                     })),
                   },
                 ]),
@@ -85,7 +85,7 @@ const teams = service({
   title: 'Microsoft Teams',
   doc: 'A channel or chat in Microsoft Teams, by the URL of a workflow "When a Teams webhook request is received"',
   source: 'https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors, Adaptive Cards 1.4, 2026-11',
-  settings: { url: { ...hookUrl, doc: 'URL of the workflow, by a reference such as {env: TEAMS_URL}' } },
+  settings: { url: { ...hookUrl, doc: 'Secret URL of the workflow' } },
   secrets: {
     url: {
       shape: /^(?:\/[\w.%-]+)*\/workflows\/[\w-]+\/triggers\/\w+\/paths\/invoke\?(?:[^#]*&)?sig=[\w-]+/,
@@ -93,7 +93,8 @@ const teams = service({
       isUrl: true,
     },
   },
-  limits: { title: 256, text: 12_000, unit: 'bytes' },
+  // Of 28 kB. Each line is an element, which takes more than its text.
+  limits: { title: 256, text: 4_000, unit: 'bytes' },
   words: { critical: 'attention', warning: 'warning', resolved: 'good', info: 'accent' },
   request: ({ title, text, links }, { url }, color) => ({
     path: new URL(url),
@@ -144,7 +145,7 @@ const discord = service({
       isUrl: true,
     },
   },
-  limits: { title: 250, text: 3_900 },
+  limits: { title: 250, text: 3_900, linksApart: true },
   literal: inMarkdown,
   words: { critical: 0xc62828, warning: 0xf9a825, resolved: 0x2e7d32, info: 0x546e7a },
   request: ({ title, text, links, notice }, { url }, color) => ({
@@ -156,7 +157,7 @@ const discord = service({
           description: text,
           color,
           timestamp: new Date(notice.observedAt).toISOString(),
-          ...(links.length === 0 ? {} : { fields: [{ name: 'More', value: markdownLinks(links).slice(0, 1_024) }] }),
+          fields: links.map((link) => ({ name: link.title, value: markdownLinks([link]) })),
         },
       ],
       allowed_mentions: { parse: [] },
@@ -183,7 +184,7 @@ const telegram = service({
     thread: { type: 'integer', min: 1, doc: 'Topic in a group' },
   },
   secrets: { token: { shape: /^\d{5,12}:[\w-]{20,64}$/, looksLike: '123456:ABC…' } },
-  limits: { title: 250, text: 3_200 },
+  limits: { title: 250, text: 3_800 },
   words: { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' },
   request: ({ title, text, links, severity }, { token, chat, thread }, mark) => ({
     path: `/bot${token}/sendMessage`,
@@ -233,7 +234,7 @@ const rocketchat = service({
     url: { shape: /\/hooks\/\w{17,32}\/\w{17,64}$/, looksLike: 'https://chat.example.com/hooks/…/…', isUrl: true },
   },
   // A server refuses more than 5,000 characters unless it is set otherwise.
-  limits: { title: 250, text: 4_000 },
+  limits: { title: 250, text: 4_500 },
   literal: inCode,
   words: emoji,
   request: ({ title, text, links }, { url }, mark) => ({
@@ -266,7 +267,7 @@ const googlechat = service({
     json: {
       text: joined(
         `${mark} \`${title}\`${text.trim() === '' ? '' : `\n\`\`\`\n${text}\n\`\`\``}`,
-        links.map((link) => `<${link.url.replaceAll('|', '%7C')}|${link.title}>`).join(' · '),
+        links.map((link) => `<${link.url}|${link.title}>`).join(' · '),
       ),
       thread: { threadKey: keyOf(notice.subject, 32) },
     },
@@ -286,7 +287,7 @@ const matrix = service({
       type: 'text',
       required: true,
       pattern: /^![^\s/]{1,254}$/,
-      doc: 'Id of the room, in quotes: !…, as the settings of the room show it',
+      doc: 'Id of the room: !…, as the settings of the room show it',
     },
   },
   secrets: { token: { shape: /^[\w.+/=~-]{16,512}$/, looksLike: 'syt_…' } },
@@ -353,7 +354,7 @@ const ntfy = service({
   },
   secrets: { token: { shape: /^tk_\w{20,40}$/, looksLike: 'tk_…' } },
   // A longer message becomes an attachment.
-  limits: { title: 240, text: 3_600, unit: 'bytes' },
+  limits: { title: 240, text: 3_600, linksApart: true, unit: 'bytes' },
   words: {
     critical: { priority: 5, tag: 'rotating_light' },
     warning: { priority: 3, tag: 'warning' },
@@ -419,7 +420,7 @@ const pushover = service({
     token: { shape: /^\w{30}$/, looksLike: '30 letters and digits' },
     user: { shape: /^\w{30}$/, looksLike: '30 letters and digits' },
   },
-  limits: { title: 250, text: 1_000 },
+  limits: { title: 250, text: 1_000, linksApart: true },
   words: { critical: '1', warning: '0', resolved: '0', info: '-1' },
   request: ({ title, text, links: [link], notice }, { token, user, device }, priority) => ({
     path: '/1/messages.json',
@@ -477,7 +478,7 @@ const genieKey = {
   looksLike: 'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx',
 }
 
-/** Opsgenie's form, which Jira ChatService Management has taken over: created and closed by an alias. */
+/** Opsgenie's form, which Jira Service Management has taken over: created and closed by an alias. */
 const atlassianAlerts = (
   row: Pick<AnyService, 'name' | 'title' | 'doc' | 'source' | 'server'> & { readonly path: string },
 ): AnyService =>
@@ -520,8 +521,8 @@ const atlassianAlerts = (
 
 const jsm = atlassianAlerts({
   name: 'jsm',
-  title: 'Jira ChatService Management',
-  doc: 'Alerts of Jira ChatService Management: one for each check, closed by svc',
+  title: 'Jira Service Management',
+  doc: 'Alerts of Jira Service Management: one for each check, closed by svc',
   source: 'https://developer.atlassian.com/cloud/jira/service-desk-ops/rest/v2, integration events v2, 2026-11',
   server: 'https://api.atlassian.com',
   path: '/jsm/ops/integration/v2/alerts',
@@ -564,7 +565,7 @@ const pagerduty = service({
     drills: 'drillRoutingKey',
     repeatedBy: 'an escalation policy of PagerDuty',
   },
-  limits: { title: 1_024, text: 1_024 },
+  limits: { title: 1_024, text: 1_024, linksApart: true },
   words: { critical: 'critical', warning: 'warning', resolved: 'info', info: 'info' },
   request: (message, { routingKey }) => ({ path: '/v2/enqueue', json: eventOf(message, routingKey) }),
   accepted: { status: 202 },
