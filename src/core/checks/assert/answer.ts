@@ -19,7 +19,7 @@ import { expectedValues } from './document.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
-import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
+import { holdsNonce, type Nonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { readXml, xmlEnd } from './xml.ts'
 
 /** A connected socket, and the peer's answer once there is one. */
@@ -27,7 +27,7 @@ export type TalkingConnection = Connection & {
   readonly address: string
   readonly socket: Socket
   /** Replaces {nonce} on this connection. */
-  readonly nonce: string
+  readonly nonce: Nonce
   /** Throws for a peer to which nothing may be sent. */
   readonly demandTrust?: () => void
   answer?: Answer
@@ -40,7 +40,7 @@ type Answer = Conversation & {
   readonly redact: Redact
   /** True if a whole document is expected. */
   readonly isDocument: boolean
-  readonly nonce: string
+  readonly nonce: Nonce
 }
 
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
@@ -66,7 +66,7 @@ type Sending = Partial<Values<typeof sendSettings>>
 export const sendsAnything = ({ send, sendHex }: Sending): boolean => send !== undefined || sendHex !== undefined
 
 /** The bytes to send, undefined where a monitor sends nothing. */
-function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: string): Buffer | undefined {
+function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: Nonce): Buffer | undefined {
   if (sendHex !== undefined) return Buffer.from(sendHex.replaceAll(' ', ''), 'hex')
   const text = withNonce(send, nonce)
   return text === undefined
@@ -246,7 +246,7 @@ const document = check({
     { address, nonce, answer },
     _,
     { date },
-  ): Promise<{ readonly content: Content; readonly nonce: string }> {
+  ): Promise<{ readonly content: Content; readonly nonce: Nonce }> {
     const { bytes, redact } = answer ?? { bytes: Buffer.alloc(0), redact: createRedactor([]) }
     const begin = bytes.indexOf('<')
     const body = begin < 0 ? bytes : bytes.subarray(begin)
