@@ -4,15 +4,17 @@
  * server stay in node_modules and are loaded when they are due.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
 import { driverNames, drivers } from '../src/core/checks/drivers/index.ts'
 import { installation } from './driver-locks.ts'
 import { compiledEagerly } from './eager.ts'
+import { bundled } from './sbom.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** All others go into the bundle: @oclif/core, which every command loads, is a development dependency. */
+/** All others go into the bundle. */
 const external = Object.keys(pkg.dependencies)
 
 /**
@@ -21,6 +23,45 @@ const external = Object.keys(pkg.dependencies)
  */
 const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils']
 const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
+
+/** Parts of Node that take 1 to 8 ms to load, and of which most commands use nothing. */
+const dear = ['node:crypto', 'node:fs/promises', 'node:dns/promises']
+
+/** The code of a chunk, which loads such a part when it first uses it. rolldown writes `node_crypto.hash` for `hash`. */
+function loadedOnUse(code: string): string {
+  let lazy = code
+  for (const name of dear) {
+    const variable = name.replace(/\W/g, '_')
+    if (!lazy.includes(`${variable}=require("${name}")`)) continue
+    lazy = lazy
+      .replace(`${variable}=require("${name}")`, `${variable}=()=>process.getBuiltinModule("${name}")`)
+      .replaceAll(`${variable}.`, `${variable}().`)
+    const other = new RegExp(`\\b${variable}(?!\\(\\)\\.|=\\(\\)=>)`).exec(lazy)
+    if (other) throw new Error(`a chunk uses ${name} in another form: ${lazy.substr(other.index, 60)}`)
+  }
+  return lazy
+}
+
+/** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
+const isEager = (name: string): boolean => name.startsWith('eager-')
+
+/** The folder of the package that a module belongs to. Undefined for our own. */
+const packageOf = (id: string): string | undefined => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
+
+/** The name, version and license of a package, with the text of the license where the package contains it. */
+function notice(folder: string): string {
+  const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')) as Record<
+    string,
+    string
+  >
+  const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice|copying)/i.test(file))
+  return [`${name} ${version} (${license})`, ...files.map((file) => readFileSync(`${folder}/${file}`, 'utf8').trim())]
+    .join('\n\n')
+    .concat('\n')
+}
+
+/** Whether a module belongs to a package, by its path. */
+const inPackage = (name: string) => (id: string) => packageOf(id) === join(root, 'node_modules', name)
 
 /** Whether a module is one of these, by its path. */
 const modules = (...names: readonly string[]) => {
@@ -46,6 +87,8 @@ const bundle = await rolldown({
   },
   external: (id) => external.some((name) => id === name || id.startsWith(`${name}/`)),
   logLevel: 'warn',
+  // Modules in one group are loaded together on purpose.
+  checks: { ineffectiveDynamicImport: false },
 })
 const { output } = await bundle.write({
   dir: 'dist',
@@ -60,10 +103,32 @@ const { output } = await bundle.write({
     groups: [
       { name: 'eager-start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
+      ...bundled.flatMap((name) => (name === '@oclif/core' ? [] : [{ name, test: inPackage(name) }])),
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
       {
         name: 'eager-command',
         test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/base/loopback.ts'),
+      },
+      // Apart from what a health check in process runs through, which a command with a server does not load.
+      {
+        name: 'eager-settings',
+        test: modules(
+          'src/cli/settings/profiles.ts',
+          'src/cli/settings/private-file.ts',
+          'src/core/base/files/index.ts',
+        ),
+      },
+      { name: 'eager-screen', test: modules('src/cli/render/table.ts', 'src/cli/health/screen.ts') },
+      {
+        name: 'eager-local',
+        test: modules(
+          'src/core/service/open.ts',
+          'src/core/checks/kinds/index.ts',
+          'src/core/checks/kinds/configuration.ts',
+          'src/core/checks/kinds/host.ts',
+          'src/core/config/index.ts',
+          'src/core/store/index.ts',
+        ),
       },
       { name: 'eager-client', test: modules('src/core/client/index.ts') },
       {
@@ -86,12 +151,19 @@ for (const file of readdirSync(`${root}src/core/checks/profiles`)) {
 const shipped = driverNames.map((name) => [name, installation(name, drivers[name])])
 writeFileSync(`${root}dist/drivers.json`, JSON.stringify(Object.fromEntries(shipped)))
 
-// The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called.
 for (const file of output) {
-  if (file.type !== 'chunk' || !file.name.startsWith('eager-')) continue
+  if (file.type !== 'chunk') continue
   const path = `${root}dist/${file.fileName}`
-  writeFileSync(path, compiledEagerly(readFileSync(path, 'utf8')))
+  const code = loadedOnUse(readFileSync(path, 'utf8'))
+  writeFileSync(path, isEager(file.name) ? compiledEagerly(code) : code)
 }
+
+// Whoever passes the bundle on passes on these packages, whose licenses require their text beside them.
+const shippedPackages = new Set(
+  output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])).flatMap((id) => packageOf(id) ?? []),
+)
+const notices = [...shippedPackages].sort().map(notice)
+writeFileSync(`${root}dist/licenses.txt`, notices.join(`\n${'-'.repeat(80)}\n\n`))
 
 // Which modules each chunk holds: the start-up test pins what a command loads by their names.
 const contents = output.flatMap((file) =>

@@ -67,7 +67,7 @@ function program(): void {
     copy(`usr/lib/svc/${name}`, name)
   }
   for (const name of readdirSync(join(root, 'dist'))) {
-    if (/\.(?:cjs|yaml)$/.test(name)) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
+    if (/\.(?:cjs|yaml|txt)$/.test(name)) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
   }
   for (const folder of runtimePackages(root, { drivers: true })) {
     const place = relative(root, folder)

@@ -11,8 +11,11 @@ import { parseArgs } from 'node:util'
 import pkg from '../package.json' with { type: 'json' }
 import { lockedPackages } from './driver-locks.ts'
 
-/** In the bundle, so that it is shipped although npm does not install it. */
-const bundled = ['@oclif/core'] as const
+/**
+ * In the bundle, so that they are shipped although npm does not install them: what commands load at their start, as
+ * hundreds of files. They are development dependencies.
+ */
+export const bundled = ['@oclif/core', 'kysely', 'yaml'] as const
 
 /** The SBOM of the npm package, or with `drivers` of the Debian package. Its time and number are those of this run. */
 export function sbom({ drivers }: { readonly drivers: boolean }): string {

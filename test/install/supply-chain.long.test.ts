@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import pkg from '../../package.json' with { type: 'json' }
 import lock from '../../package-lock.json' with { type: 'json' }
@@ -36,11 +37,23 @@ test('a package without a hash in package-lock.json is refused', () => {
   expect(() => installation('sftp', 'ssh2', { 'node_modules/ssh2': { version: '1.0.0' } })).toThrow('has no hash')
 })
 
+const modules = JSON.parse(readFileSync(new URL('../../dist/modules.json', import.meta.url), 'utf8')) as Record<
+  string,
+  string[]
+>
+
 test('the SBOM lists what is shipped, with the drivers in the Debian package only', () => {
   const [npm, debian] = [false, true].map((each) => JSON.parse(sbom({ drivers: each })) as Bom)
   const names = (bom: Bom | undefined) => bom?.components.map(({ name }) => name) ?? []
   expect([npm?.bomFormat, debian?.bomFormat]).toEqual(['CycloneDX', 'CycloneDX'])
-  for (const name of [...Object.keys(pkg.dependencies), '@oclif/core']) {
+  // Also every package in the bundle, which npm does not install.
+  const inBundle = Object.values(modules).flatMap((paths) =>
+    paths.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
+  )
+  expect(inBundle).toEqual(expect.arrayContaining(['@oclif/core', 'kysely', 'yaml']))
+  const licenses = readFileSync(new URL('../../dist/licenses.txt', import.meta.url), 'utf8')
+  for (const name of inBundle) expect(licenses, name).toMatch(new RegExp(`^${name} \\d`, 'm'))
+  for (const name of [...Object.keys(pkg.dependencies), ...inBundle]) {
     expect(names(npm), name).toContain(name)
     expect(names(debian), name).toContain(name)
   }

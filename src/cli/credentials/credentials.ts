@@ -1,11 +1,12 @@
 import { Fault } from '../../core/base/errors.ts'
+import { uniqueId } from '../../core/base/format.ts'
 import { type CredentialSource, openClient, readAddress } from '../../core/client/index.ts'
 import type { Credential, Service } from '../../core/protocol/service/service.ts'
 import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { acquire, type Lock } from '../settings/private-file.ts'
 import type { ServerProfile, Settings } from '../settings/profiles.ts'
-import { type CommandTarget, newCorrelationId } from '../settings/target.ts'
+import type { CommandTarget } from '../settings/target.ts'
 import {
   credentialOf,
   expiryOf,
@@ -97,7 +98,7 @@ export function storedCredential(
   async function exchanged(RefreshToken: string): Promise<StoredCredential> {
     const call = {
       caller: { kind: 'local', account: '' },
-      correlationId: newCorrelationId(),
+      correlationId: uniqueId(),
       signal: new AbortController().signal,
       timeoutMs: renewalMs,
     } as const

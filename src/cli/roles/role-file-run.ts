@@ -1,5 +1,5 @@
 import { exits, Fault } from '../../core/base/errors.ts'
-import { newCorrelationId } from '../settings/target.ts'
+import { uniqueId } from '../../core/base/format.ts'
 import type { RowOutcome } from './lists.ts'
 import { type Asking, changeRoles } from './role-change.ts'
 import type { FileChange } from './role-file.ts'
@@ -21,7 +21,7 @@ export async function applyFile(
       continue
     }
     try {
-      const call = { ...asking.call, correlationId: newCorrelationId() }
+      const call = { ...asking.call, correlationId: uniqueId() }
       outcomes.push({ change, done: await changeRoles({ ...asking, call }, change) })
     } catch (error) {
       const stopped = asking.call.signal.aborted ? asking.call.signal.reason : error

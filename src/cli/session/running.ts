@@ -103,8 +103,13 @@ export function entriesHere(home: string): {
   const serves: RunningServe[] = []
   const earlier: RunningServe[] = []
   const ignored: string[] = []
-  const own = `${machineName()}-`
-  for (const name of namesIn(folder(home), (one) => one.startsWith(own) || isEarlier(one))) {
+  // Made only where there is an entry: it needs node:crypto.
+  let own: string | undefined
+  const isOwn = (one: string): boolean => {
+    own ??= `${machineName()}-`
+    return one.startsWith(own)
+  }
+  for (const name of namesIn(folder(home), (one) => isEarlier(one) || isOwn(one))) {
     const file = join(folder(home), name)
     try {
       const serve = serveIn(file)

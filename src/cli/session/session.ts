@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { uniqueId } from '../../core/base/format.ts'
 import { lazy, lazyMethods } from '../../core/base/lazy.ts'
 import type { Client, CredentialSource } from '../../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../../core/config/index.ts'
@@ -9,7 +10,7 @@ import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, thisMachine } from '../io/process.ts'
 import type { Settings } from '../settings/profiles.ts'
-import { type CommandTarget, chooseEither, newCorrelationId } from '../settings/target.ts'
+import { type CommandTarget, chooseEither } from '../settings/target.ts'
 
 export type SessionFlags = {
   readonly server?: string | undefined
@@ -275,7 +276,7 @@ function isOtherHome(home: string, ofAccount: string): boolean {
 
 /** A call of this account from this terminal. */
 export function localCall(signal: AbortSignal, more: Partial<Call> = {}): Call {
-  return { caller: localCaller, correlationId: newCorrelationId(), signal, ...more }
+  return { caller: localCaller, correlationId: uniqueId(), signal, ...more }
 }
 
 /** Servers do not get the account's name, so it is looked up only when read. */

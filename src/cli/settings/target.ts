@@ -92,12 +92,3 @@ export async function chooseEither(
   }
   return localVariable === undefined ? await chooseTarget(flags, env, readSettings) : { kind: 'local' }
 }
-
-/**
- * A new correlation id in the form of a UUID. It identifies log lines, so it must be unique but need not be secret.
- * Loading node:crypto would cost every command 6 ms.
- */
-export function newCorrelationId(): string {
-  const digits = Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('')
-  return digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5')
-}

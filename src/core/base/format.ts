@@ -121,3 +121,12 @@ export const showFigure = (value: number, unit: string | undefined): string =>
  * ```
  */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`
+
+/**
+ * A new id in the form of a UUID, for calls and runs: it must be unique but need not be secret. Loading node:crypto would
+ * cost every command 7 ms.
+ */
+export function uniqueId(): string {
+  const digits = Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('')
+  return digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5')
+}

@@ -256,8 +256,9 @@ const measuredEveryMs = 1_000
 export function stateMeter(now: () => number): () => () => MachineState {
   const limits = ownLimits(readText)
   const sample = (): CpuSample => cpuSample(now, limits.cpu())
-  let samples: readonly CpuSample[] = [sample()]
   const begin = atMostEvery(measuredEveryMs, now, sample)
+  // A run that begins at once shares it.
+  let samples: readonly CpuSample[] = [begin()]
   const end = atMostEvery(measuredEveryMs, now, (first: CpuSample): MachineState => {
     const ended = sample()
     const base = baseOf([...samples, first], first, ended)

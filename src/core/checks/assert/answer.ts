@@ -9,7 +9,7 @@ import { expectedValues } from './document.ts'
 import { isPattern, patternProblem, withPatternBudget } from './expectation.ts'
 import { assertionProblem } from './link-settings.ts'
 import { measureFields, measuresIn } from './measure.ts'
-import { holdsNonce, valuesWithNonce, withNonce } from './nonce.ts'
+import { holdsNonce, type Nonce, valuesWithNonce, withNonce } from './nonce.ts'
 import { readXml, xmlEnd } from './xml.ts'
 
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
@@ -35,7 +35,7 @@ type Sending = Partial<Values<typeof sendSettings>>
 export const sendsAnything = ({ send, sendHex }: Sending): boolean => send !== undefined || sendHex !== undefined
 
 /** The bytes to send, undefined where a monitor sends nothing. */
-function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: string): Buffer | undefined {
+function bytesToSend({ send, sendHex, lead = '' }: AnswerSettings, nonce: Nonce): Buffer | undefined {
   if (sendHex !== undefined) return Buffer.from(sendHex.replaceAll(' ', ''), 'hex')
   const text = withNonce(send, nonce)
   return text === undefined
@@ -215,7 +215,7 @@ const document = check({
     { address, nonce, answer },
     _,
     { date },
-  ): Promise<{ readonly content: Content; readonly nonce: string }> {
+  ): Promise<{ readonly content: Content; readonly nonce: Nonce }> {
     const { bytes, redact } = answer ?? { bytes: Buffer.alloc(0), redact: createRedactor([]) }
     const begin = bytes.indexOf('<')
     const body = begin < 0 ? bytes : bytes.subarray(begin)

@@ -3,6 +3,7 @@ import type { Chain } from '../../base/net/certificates.ts'
 import type { Redact } from '../../base/net/text.ts'
 import type { Connection } from '../engine/index.ts'
 import { isPattern, patternMismatch } from './expectation.ts'
+import type { Nonce } from './nonce.ts'
 
 export type Conversation = {
   readonly bytes: Buffer
@@ -20,7 +21,7 @@ export type TalkingConnection = Connection & {
   /** The certificates of the server. Undefined without TLS. */
   chain?: Chain | undefined
   /** Replaces {nonce} on this connection. */
-  readonly nonce: string
+  readonly nonce: Nonce
   /** Throws for a peer to which nothing may be sent. */
   readonly demandTrust?: () => void
   /** Begins TLS on the socket. `again` repeats on another socket what led to it. Throws for a server that is not trusted. */
@@ -37,7 +38,7 @@ type Answer = Conversation & {
   readonly redact: Redact
   /** True if a whole document is expected. */
   readonly isDocument: boolean
-  readonly nonce: string
+  readonly nonce: Nonce
 }
 
 /** Maximum number of searches: a peer that sends single bytes must not trigger one for each. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { uniqueId } from '../../base/format.ts'
 import { lazy } from '../../base/lazy.ts'
 import type { FaultClass } from '../../base/probe-error.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
@@ -97,7 +97,7 @@ export async function runMonitors(
     options.signal.throwIfAborted()
     const durationMs = context.now() - start
     return {
-      id: randomUUID(),
+      id: uniqueId(),
       mode: options.mode,
       startedAt,
       endedAt: context.date(),

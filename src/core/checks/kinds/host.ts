@@ -101,7 +101,7 @@ function medianSlope(readings: readonly HistoryReading[]): number {
 type Host = {
   readonly upMs: number
   readonly limits: OwnLimits
-  /** Undefined if the system did not report its processors. */
+  /** Undefined if the system did not report its processors, and in Basic, where nothing compares it. */
   readonly before: CpuSample | undefined
 }
 const check = checksOn<Host>()
@@ -646,9 +646,13 @@ export default machineKind({
     },
   },
   hold: { checks: loadMeasures, setting: 'for' },
-  open(_: object, { now }: CheckContext): Host {
+  open(_: object, context: CheckContext): Host {
     const limits = ownLimits(readTextOrThrow)
-    return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }
+    return {
+      upMs: uptime() * 1_000,
+      limits,
+      before: runIncludes(context, 'Standard') ? firstSample(limits, context.now) : undefined,
+    }
   },
   checks: [
     up,

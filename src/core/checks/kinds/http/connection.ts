@@ -7,7 +7,7 @@ import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
 import { limitsOn } from '../../assert/limit-check.ts'
 import { linkFields } from '../../assert/link-settings.ts'
 import { measureFields } from '../../assert/measure.ts'
-import { newNonce } from '../../assert/nonce.ts'
+import { type Nonce, newNonce } from '../../assert/nonce.ts'
 import { readXml } from '../../assert/xml.ts'
 import {
   type AddressTurn,
@@ -90,7 +90,7 @@ type Prepared = {
 
 /** A connection for one request. Its route contains the nonce of this connection. */
 export type Http = RequestConnection<RequestRoute> & {
-  readonly nonce: string
+  readonly nonce: Nonce
   /** False if this mode sends no request, because a POST may write. */
   readonly sends: boolean
   readonly maxBody: number

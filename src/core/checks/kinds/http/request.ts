@@ -14,7 +14,7 @@ import {
   type Values,
 } from '../../../base/settings/index.ts'
 import type { ExecutionMode } from '../../../protocol/index.ts'
-import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
+import { holdsNonce, type Nonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   type AddressTurn,
   type CheckContext,
@@ -144,7 +144,7 @@ export async function routeOf(
 }
 
 /** The same route with a nonce, which is substituted only in requests to our own origin. */
-export function routeWithNonce(route: RequestRoute, nonce: string): RequestRoute {
+export function routeWithNonce(route: RequestRoute, nonce: Nonce): RequestRoute {
   const { url, headers, body } = route.template
   if (!holdsNonce(url, headers, body)) return route
   return {

@@ -144,8 +144,7 @@ const maxReason = 80
  * The line that names the worst of a message, and how many others there are: a telephone shows no more than 60 characters.
  * `notices`: the worst is the first.
  *
- * @example
- * `FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection (+2 failed, 1 recovered)`
+ * The form: `FAILED: Sql/postgres orders: connect: 10.0.0.7:5432 refused the connection (+2 failed, 1 recovered)`.
  */
 export function headlineOf([first, ...others]: readonly Notice[], details: ReceiverConfig['details']): string {
   if (first === undefined) return 'nothing to report'
