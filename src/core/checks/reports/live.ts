@@ -114,23 +114,19 @@ type MonitorLines = {
   readonly samples: (isWanted: IsWanted) => SamplesByRow
 }
 
-/** How many texts are joined in one step: the engine copies them all when the result is first read. */
+/** How many texts are joined in one step, which copies them. */
 const textsAtOnce = 500
 
 /** The texts of these monitors as one, with turns for others between them. */
 async function joined<T>(all: readonly T[], breathe: Pace, textOf: (one: T) => string): Promise<string> {
-  const parts: string[] = []
+  let text = ''
   for (let from = 0; from < all.length; from += textsAtOnce) {
-    parts.push(
-      all
-        .slice(from, from + textsAtOnce)
-        .map(textOf)
-        .join(''),
-    )
+    const some = all.slice(from, from + textsAtOnce)
+    text += some.map(textOf).join('')
     const turn = breathe()
     if (turn) await turn
   }
-  return parts.join('')
+  return text
 }
 
 /** Omits series beyond a limit. Urgent ones are kept whatever the limit, and count first. */
