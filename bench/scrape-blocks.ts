@@ -3,14 +3,17 @@
  *
  *     node bench/scrape-blocks.ts [monitors] [rounds]
  *
- * The reports are made up. In each round all monitors have new results, and then one of them.
+ * The reports are made up. In each round all monitors have new results, and then one of them. V8 has the settings of
+ * `svc serve`.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
+import { limitGarbage } from '../src/cli/serve/heap.ts'
 import { mapPaced, pace } from '../src/core/base/pace.ts'
 import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
 import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'
 import { liveText } from '../src/core/checks/reports/live.ts'
+import { defaultMaxSeries } from '../src/core/checks/reports/prometheus.ts'
 import { cardsOf } from '../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../src/core/server/pages/page-markup.ts'
 import { prepareMonitor } from '../src/core/server/pages/page-report.ts'
@@ -18,6 +21,7 @@ import { RecentRuns } from '../src/core/service/health/recent.ts'
 import { pageFacts } from '../test/support/page/facts.ts'
 import { median } from './compare.ts'
 
+limitGarbage()
 const monitors = Math.min(Number(process.argv[2] ?? 10_000), 100_000)
 const rounds = Math.min(Number(process.argv[3] ?? 5), 100)
 const now = (): number => performance.now()
@@ -59,18 +63,44 @@ const add = (from: number, to: number): void => {
     latest.add('Sql', 'Standard', reportOf(at), { beganAt: now(), endedAt: now(), cause: 'schedule' })
 }
 
-/** Milliseconds of a piece of work, and the longest time in which nothing else had its turn. */
-async function measured(work: () => Promise<unknown>): Promise<{ readonly ms: number; readonly blockedMs: number }> {
+type Cost = {
+  readonly ms: number
+  readonly cpuMs: number
+  readonly blockedMs: number
+  readonly blockedCpuMs: number
+}
+
+const threadMs = (): number => {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1e3
+}
+
+/**
+ * Milliseconds of a piece of work, its processor time, and the longest time in which nothing else had its turn: by the
+ * clock, and as processor time of the thread, which others on a busy machine do not lengthen.
+ */
+async function measured(work: () => Promise<unknown>): Promise<Cost> {
   await wait(50)
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   await wait(5)
   const start = now()
+  const before = process.cpuUsage()
+  let [blockedCpuMs, since, isDone] = [0, threadMs(), false]
+  const turn = (): void => {
+    const at = threadMs()
+    blockedCpuMs = Math.max(blockedCpuMs, at - since)
+    since = at
+    if (!isDone) setImmediate(turn)
+  }
+  setImmediate(turn)
   await work()
+  isDone = true
   const ms = now() - start
+  const { user, system } = process.cpuUsage(before)
   await wait(5)
   delay.disable()
-  return { ms, blockedMs: delay.max / 1e6 }
+  return { ms, cpuMs: (user + system) / 1e3, blockedMs: delay.max / 1e6, blockedCpuMs }
 }
 
 /** Yields the confirmed states of all checks. */
@@ -88,11 +118,11 @@ function* confirmed() {
         blips: 0,
       }
 }
-const scrape = async (): Promise<unknown> => {
+const scrape = async (maxSeries: number): Promise<unknown> => {
   const runs = await recent.of(['Sql'], () => 'full')
   const { text } = await confirmedSeries({ checks: confirmed(), isIsolated: undefined })
-  const { left } = await liveText(runs, { format: 'text', maxSeries: 1_000_000, lastRuns: [] })
-  return text('text', left)
+  const { left } = await liveText(runs, { format: 'text', maxSeries, lastRuns: [] })
+  return await text('text', left)
 }
 const page = async (): Promise<unknown> => {
   const runs = await recent.of(['Sql'], () => 'full')
@@ -106,25 +136,29 @@ latest.planned(
   'Standard',
   Array.from({ length: monitors }, (_, at) => reportOf(at)),
 )
-const rows: Record<string, { ms: number[]; blockedMs: number[] }> = {}
+const rows: Record<string, Cost[]> = {}
 const note = async (name: string, work: () => Promise<unknown>): Promise<void> => {
-  const { ms, blockedMs } = await measured(work)
-  const row = rows[name] ?? { ms: [], blockedMs: [] }
+  const row = rows[name] ?? []
   rows[name] = row
-  row.ms.push(ms)
-  row.blockedMs.push(blockedMs)
+  row.push(await measured(work))
 }
 for (let round = 0; round < rounds; round += 1) {
-  add(0, monitors)
-  await note('scrape, all monitors changed', scrape)
-  add(0, 1)
-  await note('scrape, one monitor changed', scrape)
+  for (const [limit, maxSeries] of Object.entries({ 'usual limit': defaultMaxSeries, 'no limit': 1_000_000 })) {
+    add(0, monitors)
+    await note(`scrape, ${limit}, all monitors changed`, async () => await scrape(maxSeries))
+    add(0, 1)
+    await note(`scrape, ${limit}, one monitor changed`, async () => await scrape(maxSeries))
+  }
   add(0, monitors)
   await note('page, all monitors changed', page)
   add(0, 1)
   await note('page, one monitor changed', page)
 }
 process.stdout.write(`${monitors} monitors, median of ${rounds} rounds\n`)
-process.stdout.write('| | ms in all | longest block, ms |\n|---|---|---|\n')
-for (const [name, { ms, blockedMs }] of Object.entries(rows))
-  process.stdout.write(`| ${name} | ${median(ms).toFixed(0)} | ${median(blockedMs).toFixed(0)} |\n`)
+process.stdout.write(
+  '| | ms in all | of processor time | longest block, ms | of processor time |\n|---|---|---|---|---|\n',
+)
+for (const [name, costs] of Object.entries(rows)) {
+  const of = (figure: keyof Cost): string => median(costs.map((one) => one[figure])).toFixed(0)
+  process.stdout.write(`| ${name} | ${of('ms')} | ${of('cpuMs')} | ${of('blockedMs')} | ${of('blockedCpuMs')} |\n`)
+}

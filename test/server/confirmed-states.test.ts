@@ -83,7 +83,8 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
   }
   onTestFinished(end)
   const lines = async (views: HealthViews = everything): Promise<readonly string[]> => {
-    const { text } = (await confirmedSeries(states.confirmed(views))).text('text', Number.POSITIVE_INFINITY)
+    const confirmed = await confirmedSeries(states.confirmed(views))
+    const { text } = await confirmed.text('text', Number.POSITIVE_INFINITY)
     return prometheusSeries(text).map(({ name, labels, value }) => [name, ...Object.values(labels), value].join(' '))
   }
   return {

@@ -50,12 +50,12 @@ export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) =>
  * change.
  */
 export function oncePerObject<K extends object, V>(make: (key: K) => V): (key: K) => V {
-  const values = new WeakMap<K, { readonly value: V }>()
+  const values = new WeakMap<K, V>()
   return (key) => {
     const existing = values.get(key)
-    if (existing) return existing.value
+    if (existing !== undefined || values.has(key)) return existing as V
     const value = make(key)
-    values.set(key, { value })
+    values.set(key, value)
     return value
   }
 }

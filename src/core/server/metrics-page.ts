@@ -37,7 +37,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     reader,
     maxSeries: options.metrics.maxSeries - confirmed.urgent,
   })
-  const states = confirmed.text(format, health.left)
+  const states = await confirmed.text(format, health.left)
   const parts = (await runtime.metrics?.(server.limits.readyMs)) ?? []
   const others = [
     droppedFamily(health.dropped + states.dropped),

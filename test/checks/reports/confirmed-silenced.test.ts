@@ -20,7 +20,7 @@ test('M11 a silence takes the place of no other series: what is fine and silence
   const { text, urgent } = await confirmedSeries({ checks: [...fine, failed], isIsolated: undefined })
   const onlyFailed = await confirmedSeries({ checks: [failed], isIsolated: undefined })
   expect(urgent).toBe(onlyFailed.urgent)
-  const written = text('text', 0).text
+  const { text: written } = await text('text', 0)
   expect(written).toContain('svc_check_silenced{type="Sql",monitor="postgres orders",check="connect",source="hand"} 1')
   expect(written).not.toContain('postgres 1')
 })
@@ -33,6 +33,6 @@ test('M11 the items of a silenced check are limited as those of any other', asyn
     silences,
   }))
   const { text } = await confirmedSeries({ checks, isIsolated: undefined })
-  const lines = text('text', Number.POSITIVE_INFINITY).text.split('\n')
+  const lines = (await text('text', Number.POSITIVE_INFINITY)).text.split('\n')
   expect(lines.filter((line) => line.startsWith('svc_check_silenced{'))).toHaveLength(maxItems)
 })

@@ -172,8 +172,9 @@ function reportsOf(
 ): ReadonlyMap<string, LatestOfMonitor> {
   const chosen = new Map<string, LatestOfMonitor>()
   for (const [name, byMode] of reports) {
-    const some = [...byMode.values()].filter(counts)
-    if (some.length > 0) chosen.set(name, some.sort(latestFirst))
+    const some: LatestReport[] = []
+    for (const latest of byMode.values()) if (counts(latest)) some.push(latest)
+    if (some.length > 0) chosen.set(name, some.length < 2 ? some : some.sort(latestFirst))
   }
   return chosen
 }
@@ -185,10 +186,12 @@ function inOrder(
 ): readonly LatestOfMonitor[] {
   const names = new Set(ExecutionMode.values.toReversed().flatMap((mode) => plans.get(mode) ?? []))
   for (const name of counting.keys()) names.add(name)
-  return [...names].flatMap((name) => {
+  const ordered: LatestOfMonitor[] = []
+  for (const name of names) {
     const latest = counting.get(name)
-    return latest === undefined ? [] : [latest]
-  })
+    if (latest !== undefined) ordered.push(latest)
+  }
+  return ordered
 }
 
 /** Whether a run did not look: because of another monitor, or because its time limit left none. */

@@ -30,7 +30,10 @@ export type ConfirmedSeries = {
   /** How many of them are never omitted. */
   readonly urgent: number
   /** The text with as many of the others as there may be, and the number of those that it omits. */
-  readonly text: (format: ExpositionFormat, mostOthers: number) => { readonly text: string; readonly dropped: number }
+  readonly text: (
+    format: ExpositionFormat,
+    mostOthers: number,
+  ) => Promise<{ readonly text: string; readonly dropped: number }>
 }
 
 /**
@@ -49,17 +52,18 @@ export async function confirmedSeries({
   readonly isIsolated: boolean | undefined
 }): Promise<ConfirmedSeries> {
   const breathe = pace()
-  const lines = rows.map((): Line[] => [])
+  const all = rows.map((): Series[] => [])
   const isExported = itemLimit()
+  let urgent = 0
   for (const check of checks) {
     const isUrgent = needsAttention(check)
     if (isExported(check, isUrgent)) {
-      const labels = labelsOf(check)
-      for (const [at, { value, labelsFor, write }] of written.entries()) {
+      for (const [at, { value, labelsFor }] of rows.entries()) {
         const number = value(check)
         if (number === undefined) continue
-        for (const own of labelsFor?.(check, labels) ?? [labels])
-          lines[at]?.push({ text: write({ labels: own, value: number }), isUrgent })
+        const several = labelsFor?.(check, labelsOf(check)) ?? [undefined]
+        for (const labels of several) all[at]?.push({ check, labels, value: number, isUrgent })
+        if (isUrgent) urgent += several.length
       }
     }
     const turn = breathe()
@@ -67,29 +71,34 @@ export async function confirmedSeries({
   }
   const isolated = isIsolated === undefined ? '' : lineOf(isolation)({ value: Number(isIsolated) })
   return {
-    urgent: lines.flat().filter(({ isUrgent }) => isUrgent).length,
-    text: (format, mostOthers) => {
+    urgent,
+    text: async (format, mostOthers) => {
+      const texts: string[] = []
       let left = mostOthers
       let dropped = 0
-      const keeps = ({ isUrgent }: Line): boolean => {
-        if (isUrgent) return true
-        if (left === 0) {
-          dropped += 1
-          return false
+      for (const [at, { write, ...row }] of written.entries()) {
+        const lines: string[] = []
+        for (const { check, labels, value, isUrgent } of all[at] ?? []) {
+          if (isUrgent || left > 0) lines.push(write({ labels: labels ?? labelsOf(check), value }))
+          else dropped += 1
+          if (!isUrgent && left > 0) left -= 1
+          const turn = breathe()
+          if (turn) await turn
         }
-        left -= 1
-        return true
+        texts.push(renderLines(row, lines.join(''), format))
       }
-      const families = rows.map((row, at) => {
-        const within = (lines[at] ?? []).filter(keeps)
-        return renderLines(row, within.map(({ text }) => text).join(''), format)
-      })
-      return { text: [...families, renderLines(isolation, isolated, format)].join(''), dropped }
+      return { text: [...texts, renderLines(isolation, isolated, format)].join(''), dropped }
     },
   }
 }
 
-type Line = { readonly text: string; readonly isUrgent: boolean }
+/** One series, whose text is made only where the limit keeps it. Without labels it has those of the check. */
+type Series = {
+  readonly check: Check
+  readonly labels: Labels | undefined
+  readonly value: number
+  readonly isUrgent: boolean
+}
 
 /** Whether the check is not ok, or its latest run shows something that is not confirmed. */
 const needsAttention = ({ level, isSettled, incident }: Check): boolean =>

@@ -2,6 +2,7 @@
  * The only writer of Prometheus' exposition formats: the text format 0.0.4 and OpenMetrics 1.0. Callers describe their
  * values as families; only this module knows how each format writes names, comments and escapes.
  */
+import { entryOf } from '../../base/lazy.ts'
 import type { Family, Labels, Sample } from '../../protocol/service/family.ts'
 
 /** The labels that every reader may see: their values are words of svc. All others may be names of the configuration. */
@@ -59,11 +60,17 @@ type Described = Omit<Family, 'samples'>
 const sampleName = ({ name, type }: Described): string =>
   type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name
 
-/** Writes the line of a sample of a family, which is the same in both formats. */
-export function lineOf(family: Described): (sample: Sample) => string {
+/** Writes the line of a sample of a family, which is the same in both formats. `labelText`: `labelSet`, or `labelTexts`. */
+export function lineOf(family: Described, labelText = labelSet): (sample: Sample) => string {
   const name = sampleName(family)
   // Joined, it is one text. A template makes a tree of texts, which takes twice the memory of kept lines.
-  return ({ labels, value }) => [name, labelSet(labels), ' ', numberText(value), '\n'].join('')
+  return ({ labels, value }) => [name, labelText(labels), ' ', numberText(value), '\n'].join('')
+}
+
+/** `labelSet` for the samples of one thing, of which several share one object of labels. */
+export function labelTexts(): typeof labelSet {
+  const texts = new Map<Labels | undefined, string>()
+  return (labels) => entryOf(texts, labels, () => labelSet(labels))
 }
 
 /** A family with the lines of its samples; an empty text where it has none. */

@@ -1,7 +1,7 @@
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
 import { ExecutionMode, type RunDocument } from '../../protocol/index.ts'
 import type { Family, Sample } from '../../protocol/service/family.ts'
-import { type ExpositionFormat, lineOf, renderFamilies, renderLines } from './exposition.ts'
+import { type ExpositionFormat, labelTexts, lineOf, renderFamilies, renderLines } from './exposition.ts'
 import {
   checkRows,
   checksOf,
@@ -9,6 +9,7 @@ import {
   type FamilyOf,
   gather,
   lastRunName,
+  levelOf,
   merged,
   monitorOf,
   monitorRows,
@@ -47,24 +48,35 @@ export async function liveText(
   { format, maxSeries, lastRuns }: LiveOptions,
 ): Promise<LiveText> {
   const breathe = pace()
-  const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => linesOf(type, at))
-  const types = typeFamilies(await mapPaced(results, breathe, placeOf), lastRuns)
+  // Once the series so far exceed the limit, text waits until it is known which of them are within it.
+  let sum = 0
+  const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => {
+    const one = linesOf(type, at, sum <= maxSeries)
+    sum += one.count
+    return one
+  })
+  const places = await mapPaced(results, breathe, placeOf)
+  for (const { reading } of places) await mapPaced(reading.monitors, breathe, levelOf)
+  const types = typeFamilies(places, lastRuns)
   await breathe()
   const unique: MonitorLines[] = []
   for (const alike of Map.groupBy(written, ({ name }) => name).values()) {
     unique.push(alike.length === 1 && alike[0] ? alike[0] : mergedLines(alike))
-    await breathe()
+    const turn = breathe()
+    if (turn) await turn
   }
-  const count = [...types.map(({ samples }) => samples.length), ...unique.map((one) => one.count)]
-  const all = count.reduce((sum, one) => sum + one, 0)
+  const ofTypes = types.reduce((all, { samples }) => all + samples.length, 0)
+  const all = unique.reduce((all, { count }) => all + count, ofTypes)
   const limit = all > maxSeries ? new SeriesLimit(maxSeries - urgentIn(types, unique)) : undefined
   const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
+  const last = limit ? limit.lastRow(unique) : rows.length
+  for (const one of unique) {
+    write(one, (at) => at <= last || one.urgent.has(at))
+    const turn = breathe()
+    if (turn) await turn
+  }
   for (const [at, row] of rows.entries()) {
-    let lines = ''
-    for (const one of unique) {
-      lines += limit ? limit.linesOf(one, at) : one.lines[at]
-      if (limit) await breathe()
-    }
+    const lines = await joined(unique, breathe, (one) => (limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')))
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
@@ -72,15 +84,16 @@ export async function liveText(
 }
 
 function urgentIn(types: readonly Family[], monitors: readonly MonitorLines[]): number {
-  const ofTypes = types.flatMap(({ samples }) => samples.map(({ urgent }) => urgent === true))
-  const ofMonitors = monitors.flatMap(({ urgent }) => [...urgent.values()].flat())
-  return [...ofTypes, ...ofMonitors].filter(Boolean).length
+  let urgent = types.flatMap(({ samples }) => samples).filter((sample) => sample.urgent === true).length
+  for (const one of monitors) for (const row of one.urgent.values()) urgent += row.filter(Boolean).length
+  return urgent
 }
 
 /** The rows of a monitor, in the order of the text. */
 const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...checkRows, droppedItems]
 
 type SamplesByRow = readonly (readonly Sample[])[]
+type IsWanted = (row: number) => boolean
 
 /**
  * One monitor in `/metrics`. Only its text is kept: the samples would take more memory than everything else that svc
@@ -91,12 +104,29 @@ type MonitorLines = {
   readonly name: string
   /** How many series it has. */
   readonly count: number
-  /** By row, the lines of its series. */
-  readonly lines: readonly string[]
+  /** The same by row. */
+  readonly counts: readonly number[]
+  /** By row, the lines of its series. Undefined until a text contains them. */
+  readonly lines: (string | undefined)[]
   /** By row, which of its series are never omitted. A row without any is absent. */
   readonly urgent: ReadonlyMap<number, readonly boolean[]>
-  /** Makes the samples again. */
-  readonly samples: () => SamplesByRow
+  /** Makes the samples of these rows again, and none for others. */
+  readonly samples: (isWanted: IsWanted) => SamplesByRow
+}
+
+/** How many texts are joined in one step, which copies them. */
+const textsAtOnce = 500
+
+/** The texts of these monitors as one, with turns for others between them. */
+async function joined<T>(all: readonly T[], breathe: Pace, textOf: (one: T) => string): Promise<string> {
+  let text = ''
+  for (let from = 0; from < all.length; from += textsAtOnce) {
+    const some = all.slice(from, from + textsAtOnce)
+    text += some.map(textOf).join('')
+    const turn = breathe()
+    if (turn) await turn
+  }
+  return text
 }
 
 /** Omits series beyond a limit. Urgent ones are kept whatever the limit, and count first. */
@@ -117,10 +147,29 @@ class SeriesLimit {
     return { ...family, samples: family.samples.filter(({ urgent }) => this.#keeps(urgent === true)) }
   }
 
-  linesOf({ lines, urgent }: MonitorLines, at: number): string {
-    const text = lines[at] ?? ''
-    if (text === '') return ''
+  /** The last row with series that are not urgent and within the limit. The types have been counted. */
+  lastRow(monitors: readonly MonitorLines[]): number {
+    let left = this.#left
+    return rows.findIndex((_, at) => {
+      for (const { counts, urgent } of monitors) {
+        left -= (counts[at] ?? 0) - (urgent.get(at)?.filter(Boolean).length ?? 0)
+      }
+      return left <= 0
+    })
+  }
+
+  linesOf({ counts, lines, urgent }: MonitorLines, at: number): string {
+    const count = counts[at] ?? 0
     const isUrgent = urgent.get(at)
+    if (!isUrgent && this.#left === 0) {
+      this.#dropped += count
+      return ''
+    }
+    const text = lines[at] ?? ''
+    if (!isUrgent && this.#left >= count) {
+      this.#left -= count
+      return text
+    }
     // A value of a label has no line break of its own.
     return text
       .split(/(?<=\n)/)
@@ -171,8 +220,8 @@ const latestFirst = (a: AtDepth, b: AtDepth): number => b.beganAt - a.beganAt ||
 type WrittenLines = { readonly type: string; readonly at: readonly AtDepth[]; readonly lines: MonitorLines }
 const linesByReading = new WeakMap<MonitorReading, WrittenLines>()
 
-/** The lines of a monitor, made once for the same results. */
-function linesOf(type: string, at: readonly AtDepth[]): MonitorLines {
+/** The lines of a monitor, made once for the same results. `writes`: whether all its text is made at once. */
+function linesOf(type: string, at: readonly AtDepth[], writes: boolean): MonitorLines {
   const latest = at[0]?.reading
   const before = latest && linesByReading.get(latest)
   const isSame =
@@ -180,46 +229,70 @@ function linesOf(type: string, at: readonly AtDepth[]): MonitorLines {
     before.at.length === at.length &&
     before.at.every(({ mode, reading }, index) => mode === at[index]?.mode && reading === at[index]?.reading)
   if (before && isSame) return before.lines
-  const lines = writeLines(type, withoutSuperseded(at))
+  const lines = countLines(type, withoutSuperseded(at), writes)
   if (latest) linesByReading.set(latest, { type, at, lines })
   return lines
 }
 
-function writeLines(type: string, readings: readonly MonitorReading[]): MonitorLines {
-  const samples = (): SamplesByRow => samplesOf(type, readings)
+function countLines(type: string, readings: readonly MonitorReading[], writes: boolean): MonitorLines {
+  const samples = (isWanted: IsWanted): SamplesByRow => samplesOf(type, readings, isWanted)
   const [latest] = readings
   const { type: typeLabel = '', monitor = '' } = latest ? monitorOf(latest, type).labels : {}
-  return asLines(`${typeLabel}\n${monitor}`, samples)
+  return asLines(`${typeLabel}\n${monitor}`, samples, writes)
 }
 
-/** The samples of a monitor, by row. */
-function samplesOf(type: string, readings: readonly MonitorReading[]): SamplesByRow {
+/** The samples of a monitor, by row. None for a row that is not wanted. */
+function samplesOf(type: string, readings: readonly MonitorReading[], isWanted: IsWanted): SamplesByRow {
   const monitors = readings.map((reading) => monitorOf(reading, type))
   const checks = monitors.flatMap(checksOf)
   const items = checks.flatMap((check) => check.items)
-  const families = [
-    ...monitorRows.map((row) => gather(row, monitors)),
-    ...checkRows.map((row) => gather(row, items)),
-    gather(droppedItems, checks),
+  // To compare the labels of all samples takes longer than to make them.
+  const areUnique = readings.length < 2 && checks.every(hasUniqueItems)
+  let at = 0
+  const of = <Thing>(row: FamilyOf<Thing>, things: readonly Thing[]): readonly Sample[] => {
+    if (!isWanted(at++)) return []
+    return areUnique ? things.flatMap(row.samples) : gather(row, things).samples
+  }
+  return [
+    ...monitorRows.map((row) => of(row, monitors)),
+    ...checkRows.map((row) => of(row, items)),
+    of(droppedItems, checks),
   ]
-  return families.map(({ samples }) => samples)
 }
 
-function asLines(name: string, samples: () => SamplesByRow): MonitorLines {
-  const byRow = samples()
-  const lines = byRow.map((some, at) => {
-    const row = rows[at]
-    return row && some.length > 0 ? some.map(lineOf(row)).join('') : ''
-  })
+const hasUniqueItems = ({ items }: ReturnType<typeof checksOf>[number]): boolean =>
+  items.length < 2 || new Set(items.map(({ result }) => result.item)).size === items.length
+
+/** Counts the series of a monitor and, if it `writes`, makes their text. */
+function asLines(name: string, samples: MonitorLines['samples'], writes: boolean): MonitorLines {
+  const byRow = samples(everyRow)
+  const counts = byRow.map((some) => some.length)
   const urgent = byRow.flatMap((some, at) =>
     some.some((sample) => sample.urgent) ? [[at, some.map((sample) => sample.urgent === true)] as const] : [],
   )
-  return {
+  const lines = {
     name,
-    lines,
+    counts,
+    lines: counts.map((count) => (count === 0 ? '' : undefined)),
     urgent: urgent.length === 0 ? noneUrgent : new Map(urgent),
     samples,
-    count: byRow.reduce((sum, some) => sum + some.length, 0),
+    count: counts.reduce((sum, one) => sum + one, 0),
+  }
+  if (writes) write(lines, everyRow, byRow)
+  return lines
+}
+
+const everyRow: IsWanted = () => true
+
+/** Makes the text of these rows of a monitor, unless it is kept. */
+function write(one: MonitorLines, isWanted: IsWanted, samples?: SamplesByRow): void {
+  let byRow = samples
+  let labelText: ReturnType<typeof labelTexts> | undefined
+  for (const [at, row] of rows.entries()) {
+    if (one.lines[at] !== undefined || !isWanted(at)) continue
+    byRow ??= one.samples(isWanted)
+    labelText ??= labelTexts()
+    one.lines[at] = (byRow[at] ?? []).map(lineOf(row, labelText)).join('')
   }
 }
 
@@ -227,15 +300,19 @@ const noneUrgent: MonitorLines['urgent'] = new Map()
 
 /** Monitors with the same labels, as those of the host of several types and those that a reader sees without names. */
 function mergedLines(alike: readonly MonitorLines[]): MonitorLines {
-  return asLines(alike[0]?.name ?? '', () => {
-    const samples = alike.map((one) => one.samples())
-    return rows.map((row, at) =>
-      merged(
-        samples.flatMap((byRow) => byRow[at] ?? []),
-        row.keep,
-      ),
-    )
-  })
+  return asLines(
+    alike[0]?.name ?? '',
+    (isWanted) => {
+      const samples = alike.map((one) => one.samples(isWanted))
+      return rows.map((row, at) =>
+        merged(
+          samples.flatMap((byRow) => byRow[at] ?? []),
+          row.keep,
+        ),
+      )
+    },
+    false,
+  )
 }
 
 /**

@@ -184,13 +184,14 @@ export const typeRows: readonly FamilyOf<TypePlace>[] = [
     type: gauge,
     help: 'Monitors of the last run, by status: ok, warning, not_checked or failed.',
     keep: Math.max,
-    samples: ({ reading, type }) =>
-      reading.error
-        ? []
-        : worstFirst.toReversed().map((level) => ({
-            labels: { ...type, status: statuses[level] },
-            value: reading.monitors.reduce((sum, monitor) => sum + (levelOf(monitor) === level ? 1 : 0), 0),
-          })),
+    samples: ({ reading, type }) => {
+      if (reading.error) return []
+      const counts = { ok: 0, warn: 0, 'not checked': 0, fail: 0 } satisfies Record<Level, number>
+      for (const monitor of reading.monitors) counts[levelOf(monitor)] += 1
+      return worstFirst
+        .toReversed()
+        .map((level) => ({ labels: { ...type, status: statuses[level] }, value: counts[level] }))
+    },
   },
   {
     name: 'svc_type_duration_seconds',
@@ -233,7 +234,7 @@ const statuses: Readonly<Record<Level, string>> = {
   'not checked': 'not_checked',
   fail: 'failed',
 }
-const levelOf = oncePerObject(countedLevel)
+export const levelOf = oncePerObject(countedLevel)
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
 

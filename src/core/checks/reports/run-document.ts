@@ -43,6 +43,8 @@ export type RunDocumentOptions = {
   readonly view: RunView
   /** Which other types the reader may read (S11). Absent: all. */
   readonly reads?: ReadsType | undefined
+  /** Its monitors for a reader who sees them in full, where they are made already. No flag has changed them. */
+  readonly monitors?: readonly RunMonitor[] | undefined
 }
 
 /** The text in place of a monitor of another type, for readers who may not read that type. */
@@ -86,10 +88,10 @@ function withoutNamesIn(result: Result, reads: ReadsType): Result {
 /** Makes the document of a run. The flags shape the document and never cause a run. */
 export function runDocument(
   run: Run,
-  { type, correlationId, flags, view, reads = () => true }: RunDocumentOptions,
+  { type, correlationId, flags, view, reads = () => true, monitors: made }: RunDocumentOptions,
 ): RunDocument {
   const written = flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf
-  const monitors = run.monitors.map((report) => written(withoutNames(report, reads)))
+  const monitors = made ?? run.monitors.map((report) => written(withoutNames(report, reads)))
   const full = view === 'full'
   const isDrill = run.monitors.some(({ drill }) => drill)
   const message = headline(type, monitors, view)

@@ -113,10 +113,11 @@ export class RecentRuns {
     const existing = byReader.get(key)
     if (existing) return existing
     const reads = (other: ServerType): boolean => !hidden.includes(other)
-    await mapPaced(run.monitors, breathe, (report) => documentOf(report, reads, view))
+    const monitors = await mapPaced(run.monitors, breathe, (report) => documentOf(report, reads, view))
     await breathe()
     const flags = { IncludeServerStateInformation: true }
-    const document = runDocument(run, { type, correlationId: run.id, flags, view, reads })
+    const whole = view === 'full' ? monitors : undefined
+    const document = runDocument(run, { type, correlationId: run.id, flags, view, reads, monitors: whole })
     const places = sources.map(({ report, beganAt }) => ({ key: report.name, beganAt }))
     const made = { run: document, places }
     byReader.set(key, made)
