@@ -18,7 +18,7 @@ const fixture = (name: string): string => readFileSync(new URL(`imports/${name}`
 /** The outcome for each entry of the files, in the order of the files. A `#` is in front of monitors that are comments. */
 const expected = {
   'gatus.yaml': {
-    'endpoint "shop"': 'http shop, tls shop',
+    'endpoint "shop"': 'http shop, tls shop, domain shop',
     'endpoint "no banner"': 'http no banner',
     'endpoint "game"': '',
     'endpoint "mail"': 'tls mail',
@@ -62,22 +62,10 @@ const files = Object.keys(expected) as (keyof typeof expected)[]
 
 /** Settings and forms that this version refuses. Remove each once svc has it: a test says so. */
 const later: readonly { readonly entry: string; readonly lacks: string }[] = [
-  { entry: 'endpoint "no banner"', lacks: 'contains' },
   { entry: 'endpoint "mail"', lacks: 'starttls' },
   { entry: 'endpoint "api with a certificate of its own"', lacks: 'clientCert' },
-  { entry: 'endpoint "through the proxy"', lacks: 'proxy' },
-  { entry: 'endpoint "gone for good"', lacks: 'rcode' },
-  { entry: 'endpoint "v4 only"', lacks: 'family' },
   { entry: 'module "imap_starttls"', lacks: 'dialogue' },
   { entry: 'module "irc"', lacks: 'dialogue' },
-  { entry: 'module "http_not"', lacks: 'family' },
-  { entry: 'module "dns_tcp"', lacks: 'transport' },
-  { entry: 'addr "tcp://127.0.0.1:9"', lacks: 'state' },
-  { entry: 'port "tcp:23"', lacks: 'state' },
-  { entry: 'process "telnetd"', lacks: 'running' },
-  { entry: 'http "https://127.0.0.1:8443/"', lacks: 'contains' },
-  { entry: 'monitor "no error on the front page"', lacks: 'contains' },
-  { entry: 'monitor "must be closed"', lacks: 'state' },
 ]
 const reasons: readonly string[] = Object.values(declined)
 
@@ -138,8 +126,13 @@ describe('svc import', () => {
       expiry:
         warn: off
         limit: 10d
+    - kind: domain
+      name: shop
+      domain: example.test
+      expires:
+        warn: off
+        limit: 30d
 `)
-    expect(yaml).toContain('      [DOMAIN_EXPIRATION] > 720h'.trim())
   })
 })
 
@@ -236,6 +229,17 @@ const settingsOf = async (text: string): Promise<string> =>
   (await imported(text)).yaml.split(/types:\n {2}App:\n/)[1] ?? ''
 
 describe('conditions of gatus', () => {
+  test.each([
+    ['https://shop.example.org/a', 'example.org'],
+    ['https://example.org/', 'example.org'],
+    ['https://www.shop.co.uk/', 'shop.co.uk'],
+    ['tcp://a.b.example.org:25', 'example.org'],
+    ['icmp://www.uni.ac.at', 'uni.ac.at'],
+  ])('the expiry of the domain of %s is that of %s', async (url, domain) => {
+    const yaml = await settingsOf(endpoint({ url, conditions: ['[DOMAIN_EXPIRATION] > 36h'] }))
+    expect(yaml).toContain(`      domain: ${domain}\n      expires:\n        warn: off\n        limit: 2d\n`)
+  })
+
   test.each([
     [['[STATUS] < 300'], ['100-299']],
     [['[STATUS] == any(200, 429)'], ['200', '429']],

@@ -22,6 +22,9 @@ export const isUnset = (value: unknown): boolean =>
   value === '' ||
   (typeof value === 'object' && Object.keys(value).length === 0)
 
+/** The last two labels of a name, or three where registries such as that of uk register below `co` and the like. */
+const registered = /[^.]+\.(?:(?:ac|co|com|edu|gov|ne|net|or|org)\.[a-z]{2}|[^.]+)$/
+
 /** Settings that another monitor of the same request does not repeat. */
 const expectations = new Set(['contains', 'matches', 'json', 'header'])
 
@@ -64,6 +67,12 @@ export class Draft {
 
   set(setting: string, value: unknown): undefined {
     if (value !== undefined) this.main[setting] = value
+  }
+
+  /** Adds a monitor of the domain in which the host of some settings is. */
+  domain({ query, host, url }: Raw, expires?: object): undefined {
+    const [domain] = registered.exec(String(query ?? host ?? URL.parse(String(url))?.hostname)) ?? []
+    this.others.push({ kind: 'domain', domain, ...(expires && { expires }) })
   }
 
   /** A reference to a secret in place of its value, which is neither kept nor shown. */
