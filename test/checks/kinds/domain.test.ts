@@ -18,17 +18,17 @@ async function registry(answer: RdapAnswer | ((name: string) => RdapAnswer)) {
 }
 const look = (server: string, more: object = {}, options: RunKindOptions = {}) =>
   runKind(domain, { domain: name, server, ...more }, 'Standard', options)
-/** What a simulated server answers about the domain. */
-const found = async (body: unknown, more: object = {}) => look((await registry({ body })).url, more)
+/** The results for an answer of a simulated server. */
+const resultsFor = async (body: unknown, more: object = {}) => look((await registry({ body })).url, more)
 
 /** Answers that outlive a process, as in a store. */
-function keeping(): { readonly rdapAnswers: Services['rdapAnswers']; readonly kept: Map<string, string> } {
-  const kept = new Map<string, string>()
+function keeping(): { readonly rdapAnswers: Services['rdapAnswers']; readonly notes: Map<string, string> } {
+  const notes = new Map<string, string>()
   return {
-    kept,
+    notes,
     rdapAnswers: {
-      read: async (key) => kept.get(key),
-      write: async (key, text) => void kept.set(key, text),
+      read: async (key) => notes.get(key),
+      write: async (key, text) => void notes.set(key, text),
     },
   }
 }
@@ -36,7 +36,7 @@ function keeping(): { readonly rdapAnswers: Services['rdapAnswers']; readonly ke
 describe('a domain at a simulated registry', () => {
   test('H91 that lasts is ok, with the days left and the age of the answer', async () =>
     await findsOnly(
-      found(registered(name, 100)),
+      resultsFor(registered(name, 100)),
       'answer ok: 127.0.0.1:… answered … ago',
       [
         'expiry ok: example.org expires on …, 100 d left (warn below 30 d, fail below 10 d)',
@@ -52,20 +52,20 @@ describe('a domain at a simulated registry', () => {
     [29, { expires: { limit: 30 } }, 'expiry failed (threshold)'],
   ])(
     'H91 that expires in %d days is judged by %j: %s',
-    async (days, more, finding) => await finds(found(registered(name, days), more), finding),
+    async (days, more, finding) => await finds(resultsFor(registered(name, days), more), finding),
   )
 
   test('H91 expires with the earliest of several dates', async () => {
     const { events } = registered(name, 5) as { readonly events: readonly object[] }
     const later = { eventAction: 'expiration', eventDate: '2999-01-01T00:00:00Z' }
-    await finds(found(registered(name, 5, { events: [later, ...events] })), 'expiry failed (threshold)')
+    await finds(resultsFor(registered(name, 5, { events: [later, ...events] })), 'expiry failed (threshold)')
   })
 
   test.each(['client hold', 'server hold', 'redemption period', 'pending delete', 'Client Hold'])(
     'H91 with the status %s has failed',
     async (status) =>
       await finds(
-        found(registered(name, 100, { status: ['active', status] })),
+        resultsFor(registered(name, 100, { status: ['active', status] })),
         `status failed (data): example.org has the status ${status}`,
       ),
   )
@@ -76,7 +76,7 @@ describe('a domain at a simulated registry', () => {
   })
 
   test('H91 is asked for by its name in ASCII, at the base URL', async () => {
-    const server = await registry((asked) => ({ body: registered(asked) }))
+    const server = await registry((question) => ({ body: registered(question) }))
     await finds(look(server.url, { domain: 'Müller.Example.' }), 'answer ok')
     expect(server.requests).toEqual(['/rdap/domain/xn--mller-kva.example'])
   })
@@ -97,11 +97,17 @@ describe('what was not learned about a domain is not checked', () => {
   ])(
     'H91 the expiry, with %s',
     async (_, body) =>
-      await finds(found(body), 'expiry not checked (missing): not checked: the expiry of example.org is not reported'),
+      await finds(
+        resultsFor(body),
+        'expiry not checked (missing): not checked: the expiry of example.org is not reported',
+      ),
   )
 
   test('H91 the status, without one in the answer', async () =>
-    await finds(found(registered(name, 100, { status: undefined })), 'status not checked (missing): …is not reported'))
+    await finds(
+      resultsFor(registered(name, 100, { status: undefined })),
+      'status not checked (missing): …is not reported',
+    ))
 
   const redirect = (location: string): RdapAnswer => ({ status: 302, headers: { Location: location } })
   test.each<[string, RdapAnswer, string]>([
@@ -126,9 +132,9 @@ describe('what was not learned about a domain is not checked', () => {
 
   test('H91 from redirects beyond the bound; up to it they are followed', async () => {
     let left = 3
-    const server = await registry((asked) => {
+    const server = await registry((question) => {
       left -= 1
-      return left < 0 ? { body: registered(name) } : redirect(`/${left}/${asked}`)
+      return left < 0 ? { body: registered(name) } : redirect(`/${left}/${question}`)
     })
     await finds(look(server.url), 'answer ok')
     left = 4
@@ -139,7 +145,7 @@ describe('what was not learned about a domain is not checked', () => {
     const hostile = registered(name, 100, {
       status: [`\u001B[31m${'x'.repeat(5_000)}\n`, 7, null, ...Array(500).fill('a')],
     })
-    const results = await found(hostile)
+    const results = await resultsFor(hostile)
     const message = results.find(({ check }) => check === 'status')?.message ?? ''
     expect(message).not.toMatch(/[\u001B\n]/)
     expect(message.length).toBeLessThan(600)
@@ -166,7 +172,7 @@ describe('what was not learned about a domain is not checked', () => {
 describe('one answer for a domain and 6 h', () => {
   test('H91 serves every run, of this process and of others, and its age is shown', async () => {
     const server = await registry({ body: registered(name) })
-    const { kept, rdapAnswers } = keeping()
+    const { notes, rdapAnswers } = keeping()
     const services = { rdapAnswers }
     const at = (hours: number) => ({ date: () => new Date(Date.now() + hours * hour) })
     await finds(look(server.url, {}, { services }), 'answer ok')
@@ -174,7 +180,7 @@ describe('one answer for a domain and 6 h', () => {
     // Another process has the same store, and other objects.
     await finds(look(server.url, {}, { services: { rdapAnswers }, ...at(5.9) }), 'answer ok')
     expect(server.requests).toHaveLength(1)
-    expect(kept.size).toBe(1)
+    expect(notes.size).toBe(1)
     await finds(look(server.url, {}, { services, ...at(6.1) }), 'answer ok')
     expect(server.requests).toHaveLength(2)
   })
@@ -231,5 +237,5 @@ describe('the list of servers', () => {
     ['example.fr', 'https://rdap.nic.fr/'],
     ['example.de', undefined],
     ['*', undefined],
-  ])('has for %s the server %s', (asked, server) => expect(rdapServerOf(asked)).toBe(server))
+  ])('has for %s the server %s', (question, server) => expect(rdapServerOf(question)).toBe(server))
 })

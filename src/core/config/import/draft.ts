@@ -22,8 +22,8 @@ export const isUnset = (value: unknown): boolean =>
   value === '' ||
   (typeof value === 'object' && Object.keys(value).length === 0)
 
-/** The last two labels of a name, or three where registries such as that of uk register below `co` and the like. */
-const registered = /[^.]+\.(?:(?:ac|co|com|edu|gov|ne|net|or|org)\.[a-z]{2}|[^.]+)$/
+/** Where registries such as that of uk register a level below. */
+const secondLevel = /^(?:ac|co|com|edu|gov|ne|net|or|org)\.[a-z]{2}$/
 
 /** Settings that another monitor of the same request does not repeat. */
 const expectations = new Set(['contains', 'matches', 'json', 'header'])
@@ -69,9 +69,11 @@ export class Draft {
     if (value !== undefined) this.main[setting] = value
   }
 
-  /** Adds a monitor of the domain in which the host of some settings is. */
+  /** Adds a monitor of the domain in which the host of some settings is: its last two labels, or three. */
   domain({ query, host, url }: Raw, expires?: object): undefined {
-    const [domain] = registered.exec(String(query ?? host ?? URL.parse(String(url))?.hostname)) ?? []
+    const hosts = [query, host, URL.parse(String(url))?.hostname].filter((one) => typeof one === 'string')
+    const labels = hosts[0]?.split('.') ?? []
+    const domain = labels.slice(secondLevel.test(labels.slice(-2).join('.')) ? -3 : -2).join('.')
     this.others.push({ kind: 'domain', domain, ...(expires && { expires }) })
   }
 

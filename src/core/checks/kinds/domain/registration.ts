@@ -17,7 +17,7 @@ declare module '../../engine/index.ts' {
   }
 }
 
-/** What svc keeps of an answer. Times are milliseconds since 1970. */
+/** The part of an answer that svc keeps. Times are milliseconds since 1970. */
 export type Registration = {
   readonly at: number
   /** Why the answer tells nothing about the domain. */
@@ -50,12 +50,12 @@ export async function registrationOf(server: string, domain: string, context: Ch
   requests.set(context.services, shared)
   const own = shared.get(key)
   // Another monitor's request may have ended with its deadline, which is not that of this one.
-  const known = own && (await orAborted(own, context.signal).catch(() => undefined))
-  if (counts(known)) return known
+  const latest = own && (await orAborted(own, context.signal).catch(() => undefined))
+  if (counts(latest)) return latest
   if (shared.get(key) !== own) return await registrationOf(server, domain, context)
   const request = (async () => {
-    const kept = readJson((await rdapAnswers?.read(key)) ?? '', deepest)
-    const before = 'json' in kept ? (kept.json as Registration | null) : undefined
+    const note = readJson((await rdapAnswers?.read(key)) ?? '', deepest)
+    const before = 'json' in note ? (note.json as Registration | null) : undefined
     if (counts(before)) return before
     const registration = await ask(new URL(`domain/${domain}`, server.replace(/\/?$/, '/')), domain, context)
     await rdapAnswers?.write(key, JSON.stringify(registration))
