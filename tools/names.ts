@@ -128,12 +128,12 @@ function heldProblem(text: string, pattern: RegExp): string | undefined {
 }
 
 /** Characters. A longer line is data of others, such as the names of top-level domains. */
-const longestLine = 1_000
+const maxLine = 1_000
 
 /** The lines of a text with a word that must not occur in texts. Code in documents may be that of other programs. */
 export const textProblems = (path: string, text: string): readonly string[] =>
   text.split('\n').flatMap((line, at) => {
-    if (line.length > longestLine) return []
+    if (line.length > maxLine) return []
     const problem = heldProblem(path.endsWith('.md') ? line.replace(/`[^`]*`/g, '') : line, inTexts)
     return problem === undefined ? [] : [`${path}:${at + 1} ${problem}`]
   })

@@ -211,7 +211,7 @@ export const mistakesOf = ({ mistakeLines, invalidEntries }: LoadedConfig): read
 ]
 
 /**
- * What this account notes for its other commands, in private files: refused sign-ins, which they do not repeat, and answers
+ * The notes of this account for its other commands, in private files: refused sign-ins, which they do not repeat, and answers
  * of registries. Commands of an account without a writable folder remember none.
  */
 export const accountFiles = (env: ProcessEnvironment) => ({

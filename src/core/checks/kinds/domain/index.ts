@@ -3,11 +3,23 @@ import { showDuration } from '../../../base/format.ts'
 import { isLoopbackHost } from '../../../base/loopback.ts'
 import { hostOf, urlTarget } from '../../../base/net/url.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
-import * as engine from '../../engine/index.ts'
+import {
+  atLeast,
+  type CheckContext,
+  checksOn,
+  classify,
+  contextWith,
+  deadlineSignal,
+  fail,
+  ignoredHeaders,
+  machineKind,
+  notChecked,
+  ok,
+  oneFamilySettings,
+  proxySettings,
+} from '../../engine/index.ts'
 import { type Registration, registrationOf } from './registration.ts'
 import { rdapServerOf } from './servers.ts'
-
-const { atLeast, classify, fail, notChecked, ok } = engine
 
 /** The name in lower case and ASCII, as registries have it. */
 const asciiOf = (domain: string): string => domainToASCII(domain).toLowerCase().replace(/\.$/, '')
@@ -28,35 +40,36 @@ const settings = {
     protocols: ['http', 'https'],
     doc: 'Base URL of the RDAP server of the registry: https, or http on loopback; by default the one that svc has for the top-level domain',
   },
-  ...engine.oneFamilySettings,
-  ...engine.proxySettings,
+  ...oneFamilySettings,
+  ...proxySettings,
 } as const satisfies SettingsSpec
 
 /** `unanswered`: why nothing is known. The checks after `answer` run only with an answer. */
-type Known = {
+type DomainState = {
   readonly domain: string
   readonly server: string
   readonly now: number
   readonly unanswered?: string
   readonly registration: Registration
 }
-const check = engine.checksOn<Known>()
-const observe = async (known: Known): Promise<Known> => known
-const age = ({ now, registration: { at } }: Known): string => `answered ${showDuration(Math.max(0, now - at))} ago`
+const check = checksOn<DomainState>()
+const observe = async (state: DomainState): Promise<DomainState> => state
+const age = ({ now, registration: { at } }: DomainState): string =>
+  `answered ${showDuration(Math.max(0, now - at))} ago`
 
 const answer = check({
   depth: 'Basic',
   results: { answer: 'The RDAP server of the registry has the domain; an answer counts for 6 h' },
   gate: true,
-  first: true,
-  observe: async (known) => known,
-  evaluate: (known) => {
-    const { server, domain, registration, unanswered } = known
+  // Not the function of the others: those that share one are evaluated together, and a gate does not stop them.
+  observe: async (state) => state,
+  evaluate: (state) => {
+    const { server, domain, registration, unanswered } = state
     const { problem, isMissing } = registration
     if (unanswered !== undefined) return notChecked('answer', 'missing', unanswered)
-    if (problem !== undefined) return notChecked('answer', 'missing', `${server} ${problem}`, { details: [age(known)] })
-    if (!isMissing) return ok('answer', `${server} ${age(known)}`)
-    return fail('answer', 'data', `${server} has no domain ${domain} (${age(known)}): it is not registered there`)
+    if (problem !== undefined) return notChecked('answer', 'missing', `${server} ${problem}`, { details: [age(state)] })
+    if (!isMissing) return ok('answer', `${server} ${age(state)}`)
+    return fail('answer', 'data', `${server} has no domain ${domain} (${age(state)}): it is not registered there`)
   },
 })
 
@@ -72,13 +85,13 @@ const expiry = check({
     },
   },
   observe,
-  evaluate: (known, { expires: threshold }) => {
-    const { expires = Number.NaN } = known.registration
+  evaluate: (state, { expires: threshold }) => {
+    const { expires = Number.NaN } = state.registration
     const at = Number.isFinite(expires) ? new Date(expires) : undefined
-    const what = `${known.domain} expires on ${at?.toISOString().slice(0, 10)},`
-    const [figure, value] = [`the expiry of ${known.domain}`, (expires - known.now) / 86_400_000]
-    const shown = { what, figure, after: 'left', details: [`The registry ${age(known)}`] }
-    return atLeast({ check: 'expiry', value, unit: 'days', threshold, at, ...shown })
+    const what = `${state.domain} expires on ${at?.toISOString().slice(0, 10)},`
+    const [figure, value] = [`the expiry of ${state.domain}`, (expires - state.now) / 86_400_000]
+    const texts = { what, figure, after: 'left', details: [`The registry ${age(state)}`] }
+    return atLeast({ check: 'expiry', value, unit: 'days', threshold, at, ...texts })
   },
 })
 
@@ -91,38 +104,38 @@ const status = check({
   observe,
   evaluate: ({ domain, registration: { status } }) => {
     if (status === undefined) return notChecked('status', 'missing', `the status of ${domain} is not reported`)
-    const found = status.filter((one) => bad.includes(one.toLowerCase()))
-    if (found.length > 0) return fail('status', 'data', `${domain} has the status ${found.join(', ')}`)
+    const matches = status.filter((one) => bad.includes(one.toLowerCase()))
+    if (matches.length > 0) return fail('status', 'data', `${domain} has the status ${matches.join(', ')}`)
     return ok('status', status.slice(0, 8).join(', ') || 'none')
   },
 })
 
-async function lookUp(given: Values<typeof settings>, context: engine.CheckContext): Promise<Known> {
-  const domain = asciiOf(given.domain)
-  const base = given.server ?? rdapServerOf(domain)
+async function lookUp(values: Values<typeof settings>, context: CheckContext): Promise<DomainState> {
+  const domain = asciiOf(values.domain)
+  const base = values.server ?? rdapServerOf(domain)
   const [now, since] = [context.date().getTime(), context.now()]
-  const known = { domain, server: base ? new URL(base).host : '', now, registration: { at: now } }
-  context.step('answer', known.server)
-  if (base === undefined) return { ...known, unanswered: `no RDAP server for ${domain} is known: set server` }
-  const { signal, clear } = engine.deadlineSignal(context.signal, context.msLeft() / 2)
+  const state = { domain, server: base ? new URL(base).host : '', now, registration: { at: now } }
+  context.step('answer', state.server)
+  if (base === undefined) return { ...state, unanswered: `no RDAP server for ${domain} is known: set server` }
+  const { signal, clear } = deadlineSignal(context.signal, context.msLeft() / 2)
   try {
-    const registration = await registrationOf(base, domain, engine.contextWith(context, { signal }))
-    return { ...known, now: context.date().getTime(), registration }
+    const registration = await registrationOf(base, domain, contextWith(context, { signal }))
+    return { ...state, now: context.date().getTime(), registration }
   } catch (error) {
     if (context.signal.aborted) throw error
-    return { ...known, unanswered: `no answer: ${classify(error, known.server, context.now() - since).message}` }
+    return { ...state, unanswered: `no answer: ${classify(error, state.server, context.now() - since).message}` }
   } finally {
     clear()
   }
 }
 
 /** Asks a registry at most once in 6 h, and says nothing about the domain without its answer. */
-export default engine.machineKind({
+export default machineKind({
   name: 'domain',
   title: 'The registration of a domain lasts (RDAP)',
   recognition: 'none',
   runsOn: 'network',
-  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding', unasked: engine.ignoredHeaders }],
+  optionalParts: [{ part: 'User-Agent, Accept, Accept-Encoding', unasked: ignoredHeaders }],
   cost: {
     unit: 'HTTP requests',
     Basic: [1, 1],
