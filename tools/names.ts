@@ -127,9 +127,13 @@ function heldProblem(text: string, pattern: RegExp): string | undefined {
   return ruledOut && `"${ruledOut.word}" is not a term of svc: write "${ruledOut.term}" (docs/glossary.md)`
 }
 
+/** Characters. A longer line is data of others, such as the names of top-level domains. */
+const maxLine = 1_000
+
 /** The lines of a text with a word that must not occur in texts. Code in documents may be that of other programs. */
 export const textProblems = (path: string, text: string): readonly string[] =>
   text.split('\n').flatMap((line, at) => {
+    if (line.length > maxLine) return []
     const problem = heldProblem(path.endsWith('.md') ? line.replace(/`[^`]*`/g, '') : line, inTexts)
     return problem === undefined ? [] : [`${path}:${at + 1} ${problem}`]
   })

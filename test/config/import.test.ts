@@ -18,7 +18,7 @@ const fixture = (name: string): string => readFileSync(new URL(`imports/${name}`
 /** The outcome for each entry of the files, in the order of the files. A `#` is in front of monitors that are comments. */
 const expected = {
   'gatus.yaml': {
-    'endpoint "shop"': 'http shop, tls shop',
+    'endpoint "shop"': 'http shop, tls shop, domain shop',
     'endpoint "no banner"': 'http no banner',
     'endpoint "game"': '',
     'endpoint "mail"': 'tls mail',
@@ -115,8 +115,13 @@ describe('svc import', () => {
       expiry:
         warn: off
         limit: 10d
+    - kind: domain
+      name: shop
+      domain: example.test
+      expires:
+        warn: off
+        limit: 30d
 `)
-    expect(yaml).toContain('      [DOMAIN_EXPIRATION] > 720h'.trim())
   })
 })
 
@@ -213,6 +218,17 @@ const settingsOf = async (text: string): Promise<string> =>
   (await imported(text)).yaml.split(/types:\n {2}App:\n/)[1] ?? ''
 
 describe('conditions of gatus', () => {
+  test.each([
+    ['https://shop.example.org/a', 'example.org'],
+    ['https://example.org/', 'example.org'],
+    ['https://www.shop.co.uk/', 'shop.co.uk'],
+    ['tcp://a.b.example.org:25', 'example.org'],
+    ['icmp://www.uni.ac.at', 'uni.ac.at'],
+  ])('the expiry of the domain of %s is that of %s', async (url, domain) => {
+    const yaml = await settingsOf(endpoint({ url, conditions: ['[DOMAIN_EXPIRATION] > 36h'] }))
+    expect(yaml).toContain(`      domain: ${domain}\n      expires:\n        warn: off\n        limit: 2d\n`)
+  })
+
   test.each([
     [['[STATUS] < 300'], ['100-299']],
     [['[STATUS] == any(200, 429)'], ['200', '429']],

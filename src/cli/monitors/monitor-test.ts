@@ -12,7 +12,7 @@ import { packageJson, thisMachine } from '../io/process.ts'
 import type { ListOutput } from '../render/list.ts'
 import type { Mark } from '../render/table.ts'
 import { waysToConfigure } from '../session/first-config.ts'
-import { configuration, mistakesOf, refusalStore, storePath, usedStores } from '../session/session.ts'
+import { accountFiles, configuration, mistakesOf, storePath, usedStores } from '../session/session.ts'
 import { findings } from './lists.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
@@ -103,7 +103,7 @@ export async function tryMonitor(
     env,
     shared: false,
     details: 'anyone',
-    refusals: refusalStore(env),
+    ...accountFiles(env),
     usedStores: usedStores(env),
   })
   try {

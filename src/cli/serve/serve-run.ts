@@ -19,7 +19,7 @@ import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
 import { announce, type ReloadRequest, type Reloads, requestFile, servesHere, takeRequest } from '../session/running.ts'
-import { localCall, refusalStore, usedStores } from '../session/session.ts'
+import { accountFiles, localCall, usedStores } from '../session/session.ts'
 import { replaceFile } from '../settings/private-file.ts'
 import type { Rehearsal } from './rehearse.ts'
 import { type ReloadWork, reloader } from './reload.ts'
@@ -275,7 +275,7 @@ async function answer(
     ...(rehearsal
       ? {}
       : {
-          refusals: refusalStore(env),
+          ...accountFiles(env),
           usedStores: usedStores(env),
           sentFile: sentFile(env),
           // Callers read it on other machines, and a sign-in by another account does not end the pause here.

@@ -101,7 +101,7 @@ export async function openSession(
     shared: false,
     details: 'anyone',
     requireConfig,
-    refusals: refusalStore(env),
+    ...accountFiles(env),
     usedStores: usedStores(env),
     patienceMs: readsConfig ? undefined : commandPatienceMs,
     tryNow: async (...monitor) => {
@@ -212,14 +212,19 @@ export const mistakesOf = ({ mistakeLines, invalidEntries }: LoadedConfig): read
 ]
 
 /**
- * Refused sign-ins, in a private file of this account: another command does not repeat them. Commands of an account
- * without a writable folder remember none.
+ * The notes of this account for its other commands, in private files: refused sign-ins, which they do not repeat, and answers
+ * of registries. Commands of an account without a writable folder remember none.
  */
-export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['refusals']> {
+export const accountFiles = (env: ProcessEnvironment) => ({
+  refusals: accountFile(env, 'refused-sign-ins'),
+  rdapAnswers: accountFile(env, 'rdap-answers'),
+})
+
+function accountFile(env: ProcessEnvironment, name: string): NonNullable<OpenOptions['refusals']> {
   const load = () => import('../settings/private-file.ts')
   type ConfiguredFiles = Awaited<ReturnType<typeof load>>
   const folderIn = ({ stateFolder }: ConfiguredFiles): string => stateFolder(env)
-  const fileIn = (files: ConfiguredFiles): string => `${folderIn(files)}/refused-sign-ins.json`
+  const fileIn = (files: ConfiguredFiles): string => `${folderIn(files)}/${name}.json`
   return {
     read: async () => {
       const files = await load()

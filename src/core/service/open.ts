@@ -103,6 +103,12 @@ async function groundOf(options: OpenOptions): Promise<Ground> {
     services: {
       ownSignIn: store?.ownSignIn,
       heartbeats: store?.accounts.heartbeats,
+      rdapAnswers: lazyMethods(async () =>
+        (await import('./health/rdap-answers.ts')).rdapAnswers(
+          options.rdapAnswers,
+          async () => await store?.rows('readings')(),
+        ),
+      ),
       get exec() {
         return inForce.config.exec
       },

@@ -80,6 +80,8 @@ export type OpenOptions = {
   readonly rehearses?: boolean | undefined
   /** Where refused sign-ins outlive this process. Absent: it forgets them. */
   readonly refusals?: RefusalStore | undefined
+  /** Where the answers of registries are kept without a store. Absent: in this process alone. */
+  readonly rdapAnswers?: RefusalStore | undefined
   /**
    * Tries a monitor now, for the message of one that must not sign in. `type` is given if several types have a monitor
    * of this name.

@@ -21,6 +21,7 @@ type Reason = keyof typeof reasons
 const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>> = {
   configuration: { own: ['configured'] },
   deployment: { file: ['deployment', 'version'] },
+  domain: { 'no account': ['answer', 'expiry', 'status'] },
   dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'ttl', 'targets', 'serial', 'signatures'] },
   exec: { file: ['result', 'figure', 'output'] },
   'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog', 'zeros'] },

@@ -88,7 +88,14 @@ describe('dialogues over TCP (simulated peers)', () => {
     await using there = await peer(blackHole)
     const socket = connect(there.port, host)
     const { values: settings } = settingsOf(tcp, { values, dialogue: [{ send: signIn }] })
-    const connection = { address: '192.0.2.1:1', ip: '192.0.2.1', socket, nonce: '', usable: true, close: () => {} }
+    const connection = {
+      address: '192.0.2.1:1',
+      ip: '192.0.2.1',
+      socket,
+      nonce: () => '',
+      usable: true,
+      close: () => {},
+    }
     const spoken = converse(connection, settings as never, { msLeft: () => 2_000 } as never)
     await expect(spoken).rejects.toThrow(
       'secrets are not sent to 192.0.2.1:1 without TLS: use tls: true, or a step with',

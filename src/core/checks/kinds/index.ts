@@ -19,6 +19,7 @@ export const monitors = {
   configuration: { load: () => import('./configuration.ts') },
   deployment: { load: () => import('./deployment.ts') },
   dns: { load: () => import('./dns.ts'), ports: { App: { 53: 'dns' } } },
+  domain: { load: () => import('./domain/index.ts') },
   exec: { load: () => import('./exec/index.ts') },
   'file-age': { load: () => import('./file-age.ts') },
   ftp: { load: () => import('./ftp/index.ts'), ports: { Ftp: { 21: 'ftp', 990: 'ftps' } } },

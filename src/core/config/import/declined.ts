@@ -8,7 +8,6 @@ export const declined = {
   condition: 'svc import does not know this form of condition',
   disabled: 'it is disabled there',
   docker: 'svc does not read the state of containers: check what they serve',
-  domain: 'svc does not check when a domain expires',
   family: 'svc prefers no address family; `family` demands one',
   file: 'svc checks the existence, age and size of a file, not its mode, owner or text',
   group: 'a group has no state of its own: its monitors have a tag',

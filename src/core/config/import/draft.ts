@@ -22,6 +22,9 @@ export const isUnset = (value: unknown): boolean =>
   value === '' ||
   (typeof value === 'object' && Object.keys(value).length === 0)
 
+/** Where registries such as that of uk register a level below. */
+const secondLevel = /^(?:ac|co|com|edu|gov|ne|net|or|org)\.[a-z]{2}$/
+
 /** Settings that another monitor of the same request does not repeat. */
 const expectations = new Set(['contains', 'matches', 'json', 'header'])
 
@@ -64,6 +67,14 @@ export class Draft {
 
   set(setting: string, value: unknown): undefined {
     if (value !== undefined) this.main[setting] = value
+  }
+
+  /** Adds a monitor of the domain in which the host of some settings is: its last two labels, or three. */
+  domain({ query, host, url }: Raw, expires?: object): undefined {
+    const hosts = [query, host, URL.parse(String(url))?.hostname].filter((one) => typeof one === 'string')
+    const labels = hosts[0]?.split('.') ?? []
+    const domain = labels.slice(secondLevel.test(labels.slice(-2).join('.')) ? -3 : -2).join('.')
+    this.others.push({ kind: 'domain', domain, ...(expires && { expires }) })
   }
 
   /** A reference to a secret in place of its value, which is neither kept nor shown. */

@@ -97,7 +97,9 @@ function condition([of, name, path = '', operator = '', operand = '']: readonly 
     draft.others.push({ kind: 'tls', ...hostPort(host, 443), expiry, ...Object.fromEntries(shared) })
     return undefined
   }
-  if (name === 'DOMAIN_EXPIRATION') return 'domain'
+  if (name === 'DOMAIN_EXPIRATION' && operator.startsWith('>')) {
+    return draft.domain(main, { warn: 'off', limit: `${Math.ceil(milliseconds(operand) / 86_400_000)}d` })
+  }
   if (name === 'DNS_RCODE' && operator === '==') return operand === 'NOERROR' ? undefined : draft.set('rcode', operand)
   if (name === 'IP') return 'address'
   if (name !== 'BODY' || (path === '' && (of !== undefined || !/^[!=]=$/.test(operator)))) return 'condition'

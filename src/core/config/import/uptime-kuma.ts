@@ -85,7 +85,7 @@ const rules: SettingRules = {
     if (url?.protocol === 'https:') others.push({ kind: 'tls', ...hostPort(url.host, 443) })
     return undefined
   },
-  domainExpiryNotification: 'domain',
+  domainExpiryNotification: (value, draft) => (value ? draft.domain(draft.main) : undefined),
   upsideDown: (_, draft) =>
     draft.main['kind'] === 'tcp' ? draft.set('state', 'closedOrFiltered') : draft.disable('upsideDown', 'inverted'),
   tags: (value, draft) => void draft.tags.push(...maps(value).map(({ name }) => tag(name))),

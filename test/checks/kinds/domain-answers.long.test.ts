@@ -1,0 +1,2 @@
+// Those tests with a store on PostgreSQL.
+import './domain-answers.test.ts'
