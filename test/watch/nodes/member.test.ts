@@ -47,7 +47,7 @@ function nodeOver(
     }
   }
   const reload = (keys: readonly string[]): void => obey(member.configured(settings(keys), clock.now))
-  return { member, clock, run, reload, effects: all }
+  return { member, clock, run, reload, obey, effects: all }
 }
 
 /** Another process takes the lease of the network, whoever has it. */
@@ -145,6 +145,42 @@ test('W4 what a node hands over right before a failover that loses it, it hands 
   expect(table.stored.outbox).toEqual([])
   run(3 * second)
   expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/orders'])
+})
+
+test('W4 what a node has handed over once, it does not hand over again when it loses the lease later', () => {
+  const orphan = { incident: 'other', level: 'failed', isFlapping: false, beganAt: 1, observedAt: 1, at: 1 } as const
+  const rows = [{ ...orders, row: { ...orders.row, ends: [orphan] } }]
+  for (const why of ['it told that without the store', 'a svc.yaml dropped it', 'a failover took it']) {
+    const table = new LeasesTable()
+    const { member, clock, run, reload, effects } = nodeOver(table, ['Sql/orders', 'Sql/old'], rows)
+    run(3 * second)
+    if (why === 'a failover took it') {
+      const back = table.snapshot()
+      const permit = member.beginWrite(['network'], clock.now)
+      if (!permit) throw new Error('the holder may write')
+      member.wrote(permit, table.writeOutbox(permit, rows), clock.now)
+      back()
+    } else {
+      clock.isAway = true
+      run(70 * second)
+      if (why === 'a svc.yaml dropped it') reload(['Sql/old'])
+      else member.sentAlone('mail', ['i'])
+      clock.isAway = false
+    }
+    passToB(table, clock.now)
+    run(4 * second)
+    const all = () => effects.flatMap((one) => (one.type === 'hand over' ? [one.rows] : []))
+    // Of what it told itself without the store, ends that others owe receivers are no part.
+    const ends = why === 'it told that without the store' ? [] : [orphan]
+    expect(all()).toHaveLength(1)
+    for (const { row } of all().flat()) expect(row?.ends).toEqual(ends)
+    reload(['Sql/orders', 'Sql/old'])
+    run(10 * second)
+    expect(member.holdsLease(clock.now)).toBe(true)
+    passToB(table, clock.now)
+    run(4 * second)
+    expect(all()).toHaveLength(1)
+  }
 })
 
 test('W4 what a svc.yaml drops that comes without the store is handed over, and a former name stays known', () => {
@@ -285,4 +321,65 @@ test('W4 of two processes of one name, the earlier one gives way, although no an
   const { now } = later.clock
   expect([earlier.member.mode(now), later.member.mode(now)]).toEqual(['displaced', 'member'])
   expect(table.lease('@a', now)?.process).toBe('a2')
+})
+
+test('W4 a holder whose write a store refuses that has gone back takes the lease anew at once', () => {
+  const table = new LeasesTable()
+  const { member, clock, run, obey } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  const back = table.snapshot()
+  const write = (): void => {
+    const permit = member.beginWrite(['network'], clock.now)
+    if (!permit) throw new Error('the holder may write')
+    obey(member.wrote(permit, table.writeOutbox(permit, [orders]), clock.now))
+  }
+  write()
+  back()
+  write()
+  expect([member.holdsLease(clock.now), table.lease('network', clock.now)?.epoch]).toEqual([true, 2])
+})
+
+test('W4 a process that stood still knows nothing until the store has answered a new question', () => {
+  const { member, clock, run } = nodeOver(new LeasesTable(), ['Sql/orders'])
+  run(3 * second)
+  const stored = new LeasesTable()
+  const beatOf = (effects: readonly MemberEffect[]) => effects.find((one) => one.type === 'beat')
+  const beat = beatOf(member.isolated(true, clock.now))
+  if (!beat) throw new Error('it tells the store at once')
+  clock.now += 5_500
+  // The answer to what it asked before is that of a world that is gone.
+  const late = member.answered(beat.id, stored.beat(beat.request, clock.now), clock.now)
+  expect([member.mode(clock.now), late.some(({ type }) => type === 'adopt')]).toEqual(['joining', false])
+  expect(beatOf(member.tick(clock.now))).toBeDefined()
+  expect(member.mode(clock.now)).toBe('joining')
+  // Nor does it count how long it has been without the store.
+  const other = nodeOver(new LeasesTable(), ['Sql/orders'])
+  other.run(3 * second)
+  other.clock.isAway = true
+  other.run(10 * second)
+  expect(other.member.mode(other.clock.now)).toBe('cut off')
+  other.clock.now += 70 * second
+  other.member.tick(other.clock.now)
+  expect(other.member.mode(other.clock.now)).toBe('joining')
+})
+
+test('W4 what a node takes within a minute after it sent by itself is in doubt, and later it is not', () => {
+  for (const laterMs of [second, 70 * second]) {
+    const table = new LeasesTable()
+    passToB(table, 0)
+    table.handOver([orders])
+    const { clock, run, effects } = nodeOver(table, ['Sql/orders'])
+    run(3 * second)
+    clock.isAway = true
+    run(75 * second)
+    clock.isAway = false
+    for (let ms = 0; ms < laterMs; ms += second) {
+      passToB(table, clock.now)
+      run(second)
+    }
+    effects.length = 0
+    run(10 * second)
+    const taken = effects.flatMap((one) => (one.type === 'adopt' ? one.stored.outbox : []))
+    expect(taken.map(({ row }) => row?.isInDoubt)).toEqual([laterMs === second ? true : undefined])
+  }
 })
