@@ -148,8 +148,8 @@ test('W4 what a node hands over right before a failover that loses it, it hands 
 })
 
 test('W4 what a node has handed over once, it does not hand over again when it loses the lease later', () => {
-  const orphan = { incident: 'other', level: 'failed', isFlapping: false, beganAt: 1, observedAt: 1, at: 1 } as const
-  const rows = [{ ...orders, row: { ...orders.row, ends: [orphan] } }]
+  const end = { what: 'end', incident: 'other', level: 'failed', beganAt: 1, endedAt: 2, text: 'fine' } as const
+  const rows: readonly StoredRow[] = [{ ...orders, row: { ...orders.row, ends: [end] } }]
   for (const why of ['it told that without the store', 'a svc.yaml dropped it', 'a failover took it']) {
     const table = new LeasesTable()
     const { member, clock, run, reload, effects } = nodeOver(table, ['Sql/orders', 'Sql/old'], rows)
@@ -171,7 +171,7 @@ test('W4 what a node has handed over once, it does not hand over again when it l
     run(4 * second)
     const all = () => effects.flatMap((one) => (one.type === 'hand over' ? [one.rows] : []))
     // Of what it told itself without the store, ends that others owe receivers are no part.
-    const ends = why === 'it told that without the store' ? [] : [orphan]
+    const ends = why === 'it told that without the store' ? [] : [end]
     expect(all()).toHaveLength(1)
     for (const { row } of all().flat()) expect(row?.ends).toEqual(ends)
     reload(['Sql/orders', 'Sql/old'])
