@@ -383,3 +383,43 @@ test('W4 what a node takes within a minute after it sent by itself is in doubt, 
     expect(taken.map(({ row }) => row?.isInDoubt)).toEqual([laterMs === second ? true : undefined])
   }
 })
+
+test('W4 the answer to a write of an epoch that is over ends no later write', () => {
+  const table = new LeasesTable()
+  const { member, clock, run } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  const late = member.beginWrite(['network'], clock.now)
+  if (!late) throw new Error('the holder may write')
+  expect(member.beginWrite(['network'], clock.now)).toBeUndefined()
+  passToB(table, clock.now)
+  run(11 * second)
+  // It has the lease again, and waits for no answer to what it wrote before.
+  expect(member.beginWrite(['network'], clock.now)).toMatchObject([{ epoch: 3 }])
+  member.wrote(late, 'stored', clock.now)
+  expect(member.beginWrite(['network'], clock.now)).toBeUndefined()
+})
+
+test('W26 a node without a network neither asks another one whether it reaches a peer, nor answers', () => {
+  const table = new LeasesTable()
+  const question = { id: 1, node: 'a', key: 'Sql/orders', check: 'round trip', depth: 'Basic' } as const
+  const crossChecks = { questions: [question], answers: [] }
+  const facts = { version: '1', startedAt: 0, digest: 'Sql/orders', crossChecks }
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { facts, asks: { machine: take } }), 0)
+  const { member, clock, run, obey, effects } = nodeOver(table, ['Sql/orders'])
+  run(3 * second)
+  const asked = () => ['Sql/orders', '@a/Host/disk', '/svc/nodes'].map((key) => member.otherNode(key, clock.now)?.other)
+  expect(asked()).toEqual(['b', undefined, undefined])
+  const looks = effects.flatMap((one) => (one.type === 'look' ? [one.question] : []))
+  expect(looks).toMatchObject([{ from: 'b', id: 1 }])
+  const answers = () => {
+    run(2 * second)
+    return table.rows(clock.now).find(({ node }) => node === 'a')?.facts?.crossChecks?.answers
+  }
+  obey(member.isolated(true, clock.now))
+  for (const one of looks) member.looked(one, false)
+  expect([asked(), answers()]).toEqual([[undefined, undefined, undefined], []])
+  obey(member.isolated(false, clock.now))
+  for (const one of looks) member.looked(one, false)
+  expect(answers()).toMatchObject([{ node: 'b', id: 1, reaches: false }])
+})
