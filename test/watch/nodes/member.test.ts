@@ -16,7 +16,7 @@ function nodeOver(
   const settings = (keys: readonly string[]) => ({
     digest: keys.join(),
     network: presentKeys(keys.map((key) => ({ key, formerly: [] }))),
-    own: new Set<string>(),
+    own: new Set(['@a/Host/disk']),
   })
   const facts = { version: '1', startedAt: 0 }
   const member = new Membership({ node: 'a', process, facts, settings: settings(network) }, at)
@@ -422,4 +422,23 @@ test('W26 a node without a network neither asks another one whether it reaches a
   obey(member.isolated(false, clock.now))
   for (const one of looks) member.looked(one, false)
   expect(answers()).toMatchObject([{ node: 'b', id: 1, reaches: false }])
+})
+
+test('W4 a node runs what looks at its machine also beside a later process of its name, but not after a standstill or once it ends', () => {
+  const table = new LeasesTable()
+  const { member, clock, run, obey } = nodeOver(table, ['Sql/orders'])
+  const runs = () => ['Sql/orders', '@a/Host/disk'].map((key) => member.runs(key, clock.now))
+  run(3 * second)
+  expect(runs()).toEqual([true, true])
+  clock.now += 6 * second
+  expect(runs()).toEqual([false, false])
+  run(2 * second)
+  expect(runs()).toEqual([true, true])
+  const expected = table.lease('@a', clock.now)
+  const machine = { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
+  table.beat(requestOf('a', { process: 'a2', asks: { machine } }), clock.now)
+  run(4 * second)
+  expect([member.mode(clock.now), ...runs()]).toEqual(['displaced', false, true])
+  obey(member.leave(clock.now))
+  expect(runs()).toEqual([false, false])
 })
