@@ -38,7 +38,7 @@ export const plants: readonly NodesPlant[] = [
     from: 'epoch: highest + 1',
     to: 'epoch: Math.max(highest, 1)',
     rule: 'one holder stores',
-    seed: 1,
+    seed: 2,
   },
   {
     what: 'a new holder begins without what is stored',
