@@ -39,9 +39,9 @@ test('W26 a node looks once for each question to it that it can answer, and forg
 })
 
 test('W26 the answer to this process counts, and none comes from a node that is gone or has restarted since', () => {
-  const answersOf = (rows: readonly NodeRow[], { known = [rowOf('b', 2)], at = 1 } = {}) => {
+  const answersOf = (rows: readonly NodeRow[], { before = [rowOf('b', 2)], at = 1 } = {}) => {
     const book = new CrossCheckBook('a')
-    book.asks([questionOf(7, 'b')], known, 0)
+    book.asks([questionOf(7, 'b')], before, 0)
     return book.receive(rows, all, at).answers
   }
   const answer = (epoch: number) => rowOf('b', 2, { answers: [{ node: 'a', epoch, id: 7, reaches: true }] })
@@ -53,7 +53,7 @@ test('W26 the answer to this process counts, and none comes from a node that is 
     expect(answersOf(rows)).toEqual([{ id: 7, reaches: false }])
     expect(answersOf(rows, { at: 0 })).toEqual([])
   }
-  expect(answersOf([own, rowOf('b', 3)], { known: [] })).toEqual([])
+  expect(answersOf([own, rowOf('b', 3)], { before: [] })).toEqual([])
 })
 
 test('W26 a node asks ten questions a minute, each of which counts from when it was first asked', () => {
