@@ -35,10 +35,10 @@ export const plants: readonly NodesPlant[] = [
     what: 'a process takes the lease back in the epoch that it had',
     folder: 'nodes',
     file: 'lease.ts',
-    from: 'Math.max(highest, row?.epoch ?? 0) + 1',
-    to: 'Math.max(highest, row?.epoch ?? 0, 1)',
+    from: 'epoch: highest + 1',
+    to: 'epoch: Math.max(highest, 1)',
     rule: 'one holder stores',
-    seed: 1,
+    seed: 2,
   },
   {
     what: 'a new holder begins without what is stored',

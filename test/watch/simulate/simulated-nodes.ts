@@ -722,7 +722,7 @@ export function simulate(
           if (sent.length > 0) {
             count('found')
             trace(`${this.name} finds ${sent.length}`)
-            this.obey(member.takeSent(sent, queue.now))
+            member.takeSent(sent)
             this.obey(member.read(id, shard, undefined, queue.now))
             break
           }

@@ -224,7 +224,7 @@ export function nodesPart({
     isFound = true
     const sent = await answered(async () => (await sentWithoutStore?.rows()) ?? [])
     if (sent?.length === 0) await forget()
-    else if (sent) happened((at) => member.takeSent(sent, at))
+    else if (sent) member.takeSent(sent)
     else isFound = false
     return sent?.length === 0
   }

@@ -97,7 +97,7 @@ type Part = {
   isKnown: boolean
   /** Whether what is stored has to be read before anything is written. */
   mustRead: boolean
-  reading: { readonly id: number; readonly epoch: number; readonly at: number } | undefined
+  reading: { readonly id: number; readonly epoch: number } | undefined
   /** For how long the holder before was silent. */
   silentMs: number | undefined
   /** The highest number of writes that the store is known to have had, and the number of the last one that was tried. */
@@ -133,8 +133,6 @@ export class Membership {
   #hasLeft = false
   #ids = 0
   #seenAt: number
-  /** When the process last went on after it had stood still: what was requested before is out of date. */
-  #stillUntil = Number.NEGATIVE_INFINITY
   #beatAt: number
   readonly #beats = new Map<number, Beat>()
   /** Since when nodes have different configurations. */
@@ -241,7 +239,7 @@ export class Membership {
     return this.#during(now, () => {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
-      if (!beat || beat.sentAt < this.#stillUntil) return
+      if (!beat) return
       if (beat.sentAt >= this.#answeredAt) this.#rows = rows
       this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
@@ -254,7 +252,7 @@ export class Membership {
       if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
-      if (this.#beats.size === 0 && shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
+      if (shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
     })
   }
 
@@ -270,7 +268,7 @@ export class Membership {
       const { reading, lease } = part
       if (reading?.id !== id) return
       part.reading = undefined
-      if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
+      if (!stored || lease.hold?.epoch !== reading.epoch) part.mustRead = true
       else this.#adopt(shard, stored, now)
     })
   }
@@ -293,11 +291,8 @@ export class Membership {
   }
 
   /** Takes rows of messages that this or an earlier process of the node sent without the store, to hand them over. */
-  takeSent(rows: readonly StoredRow[], now: number): readonly MemberEffect[] {
-    return this.#during(now, () => {
-      this.#news = [...rows, ...this.#news]
-      this.#handOverIfNeeded(now)
-    })
+  takeSent(rows: readonly StoredRow[]): void {
+    this.#news = [...rows, ...this.#news]
   }
 
   handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
@@ -358,9 +353,7 @@ export class Membership {
 
   /** Another node has said in answer to a question of `askedAt` that it speaks. */
   otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => {
-      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
-    })
+    return this.#during(now, () => this.#speakers.note(node, askedAt))
   }
 
   /** The process ends in order, and has stored what it could. */
@@ -512,9 +505,7 @@ export class Membership {
     if (now - this.#seenAt >= standstillMs) {
       this.#answeredAt = Number.NEGATIVE_INFINITY
       this.#failingSince = undefined
-      this.#stillUntil = now
       this.#beats.clear()
-      this.#beatAt = now
     }
     this.#seenAt = now
     for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
@@ -571,8 +562,7 @@ export class Membership {
 
   #isCandidate(now: number): boolean {
     // What it has told without the store comes first.
-    const isBusy = this.#news.length > 0 || this.#handingOver !== undefined
-    return this.#mayLead(now) && (!isBusy || holds(this.#parts.network.lease, now))
+    return this.#mayLead(now) && (this.#news.length === 0 || holds(this.#parts.network.lease, now))
   }
 
   #mayLead(now: number): boolean {
@@ -639,8 +629,7 @@ export class Membership {
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
       // One in an epoch that is over is refused, whenever the store gets it.
       if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
-    } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
-    else if (isBack) part.lease = unsure(part.lease)
+    } else if (isBack) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
@@ -651,7 +640,6 @@ export class Membership {
   #handOverAgain(now: number): void {
     const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
     this.#news = [...new Set([...again, ...this.#news])]
-    this.#handedOver = []
   }
 
   #handOverIfNeeded(now: number): void {
@@ -663,14 +651,14 @@ export class Membership {
   }
 
   #readIfNeeded(now: number): void {
-    if (this.#news.length > 0 || this.#handingOver !== undefined) return
+    if (this.#news.length > 0) return
     for (const shard of shards) {
       const part = this.#parts[shard]
       const { mustRead, reading, lease } = part
       if (!mustRead || reading || !lease.hold || this.mode(now) !== 'member' || !holds(lease, now)) continue
       this.#ids += 1
       part.mustRead = false
-      part.reading = { id: this.#ids, epoch: lease.hold.epoch, at: now }
+      part.reading = { id: this.#ids, epoch: lease.hold.epoch }
       this.#effects.push({ type: 'read', id: this.#ids, shard })
     }
   }
