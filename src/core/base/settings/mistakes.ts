@@ -92,7 +92,7 @@ export const sameHeader = (name: string): string => name.toLowerCase()
  *
  * @example
  * ```ts
- * dnsNameMistake('a..b') // 'is not a name of DNS: …'
+ * dnsNameMistake('db1.internal') // undefined
  * ```
  */
 export function dnsNameMistake(text: string): string | undefined {
