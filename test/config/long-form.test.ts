@@ -111,7 +111,7 @@ test('K11 no name has two meanings: not those of kinds, of their settings and of
     ...(shared.includes(name) ? [name] : []),
   ])
   // A kind that has a setting has no common one of that name; `deployment: true` is the flag, `deployment: {…}` the kind.
-  expect(twice.sort()).toEqual(['deployment', 'heartbeat.flapping', 'service.service'])
+  expect(twice.sort()).toEqual(['deployment', 'domain.domain', 'heartbeat.flapping', 'service.service'])
   expect(Object.keys(notifySettings).filter(isKindName)).toEqual([])
 })
 

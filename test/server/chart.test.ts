@@ -134,7 +134,8 @@ describe('W31 the axis of times', () => {
 test('W31 each network kind has a check whose figures are its response time', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
   const lacking = kinds
-    .filter(({ runsOn, internal }) => runsOn === 'network' && !internal)
+    // A registry is asked every 6 h: how fast it answers is not the question.
+    .filter(({ name, runsOn, internal }) => runsOn === 'network' && !internal && name !== 'domain')
     .filter(({ checks }) => !checks.some(({ name }) => responseChecks.includes(name)))
   expect(lacking.map(({ name }) => name)).toEqual([])
 })

@@ -21,8 +21,8 @@ const all = await Promise.all((Object.keys(monitors) as KindName[]).map(kindOf))
 const withHost = all.flatMap(({ name, target, internal }) =>
   target === undefined || internal || noHost.includes(name as KindName) ? [] : [name as KindName],
 )
-/** The kinds that take a host and speak over no TCP have tests of their own below. */
-const others: readonly KindName[] = ['dns', 'ping']
+/** These kinds have tests of their own below: two speak over no TCP, and one asks a registry. */
+const others: readonly KindName[] = ['dns', 'domain', 'ping']
 const overTcp = withHost.filter((name) => !others.includes(name))
 
 /** The addresses of clients, by the address at which the server accepted them. */
@@ -155,7 +155,7 @@ test('H83 ping tests the addresses of its family, from its source', async () => 
   expect(results.map(({ message }) => message)).toEqual(['two.test has no IPv6 address'])
 })
 
-const proxied: readonly KindName[] = ['grpc', 'http', 'http-steps', 'oidc', 'rabbitmq', 'tcp', 'tls']
+const proxied: readonly KindName[] = ['domain', 'grpc', 'http', 'http-steps', 'oidc', 'rabbitmq', 'tcp', 'tls']
 
 test('H84 the kinds that may use a proxy are those of HTTP, of gRPC and of bare connections', () => {
   expect(all.flatMap(({ name, settings }) => ('proxy' in settings ? [name] : []))).toEqual(proxied)
@@ -202,6 +202,16 @@ test('H84 no credential goes through a proxy without TLS', async () => {
   expect(await problemOf('rabbitmq', { proxy, insecureHttp: true })).toBe(clear)
   expect(await problemOf('grpc', { proxy, token, tls: false, insecureGrpc: true })).toBe(clear)
   expect(await problemOf('grpc', { proxy, token, tls: true })).toBe(undefined)
+})
+
+test.each([
+  ['ipv4', '127.0.0.1', '127.0.0.7'],
+  ['ipv6', '::1', '::1'],
+])('H83 domain asks a registry at its %s address, from its source', async (family, host, source) => {
+  const options = { resolve: () => Promise.resolve(['127.0.0.1', '::1']) }
+  const settings = { domain: 'example.org', server: `https://two.test:${port}`, family, sourceAddress: source }
+  await runKind(await kindOf('domain'), settings as never, 'Standard', options)
+  expect([...clients]).toEqual([[host, [source]]])
 })
 
 test('H83 the connection that stops a statement after the deadline has the same source', async () => {
