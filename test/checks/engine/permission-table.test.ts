@@ -21,7 +21,7 @@ type Reason = keyof typeof reasons
 const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>> = {
   configuration: { own: ['configured'] },
   deployment: { file: ['deployment', 'version'] },
-  domain: { 'no account': ['answer', 'expiry', 'status'] },
+  domain: { 'no account': ['answer', 'expiry', 'status', 'name servers'] },
   dns: { 'no account': ['answer', 'latency', 'expected', 'records', 'ttl', 'targets', 'serial', 'signatures'] },
   exec: { file: ['result', 'figure', 'output'] },
   'file-age': { file: ['there', 'age', 'newest', 'size', 'backlog', 'zeros'] },

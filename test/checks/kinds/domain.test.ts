@@ -5,6 +5,7 @@ import { rdapServerOf } from '../../../src/core/checks/kinds/domain/servers.ts'
 import { finds, findsOnly } from '../../support/engine/finds.ts'
 import { type RunKindOptions, runKind } from '../../support/engine/run-kind.ts'
 import { blackHole, peer, refusedPort } from '../../support/faults/faults.ts'
+import { nameServer } from '../../support/simulated/name-server.ts'
 import { type RdapAnswer, rdapServer, registered } from '../../support/simulated/rdap.ts'
 
 const name = 'example.org'
@@ -238,4 +239,25 @@ describe('the list of servers', () => {
     ['example.de', undefined],
     ['*', undefined],
   ])('has for %s the server %s', (question, server) => expect(rdapServerOf(question)).toBe(server))
+})
+
+describe('the name servers of a domain, at a simulated registry and a simulated name server', () => {
+  const names = (...all: readonly string[]) => ({ nameservers: all.map((ldhName) => ({ ldhName })) })
+  test.each([
+    [['NS1.example.org', 'ns2.example.net'], ['ns2.example.net', 'ns1.example.org'], 'name servers ok'],
+    [['ns1.example.org', 'ns2.example.net'], ['ns1.example.org'], 'name servers warning'],
+    [['ns1.example.org'], ['ns.elsewhere.example'], 'name servers failed (data)'],
+    [['ns1.example.org'], 3, 'name servers failed (data): DNS has no zone example.org, …'],
+    [['ns1.example.org'], 2, 'name servers not checked (missing): …cannot be looked up (ESERVFAIL)'],
+    [[], ['ns1.example.org'], 'name servers not checked (missing): …are not reported'],
+  ] as const)('H91 %j beside the zone with %j is: %s', async (registry, zone, finding) => {
+    await using resolver = await nameServer(zone)
+    const more = { nameServers: true, resolver: resolver.address }
+    await finds(resultsFor(registered(name, 100, names(...registry)), more), finding)
+  })
+
+  test('H91 are not looked up unless svc.yaml says so', async () => {
+    const results = await resultsFor(registered(name, 100))
+    expect(results.map(({ check }) => check)).not.toContain('name servers')
+  })
 })

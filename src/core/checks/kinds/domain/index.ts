@@ -1,7 +1,10 @@
+import { Resolver } from 'node:dns/promises'
 import { domainToASCII } from 'node:url'
 import { showDuration } from '../../../base/format.ts'
 import { isLoopbackHost } from '../../../base/loopback.ts'
-import { hostOf, urlTarget } from '../../../base/net/url.ts'
+import { hostPort } from '../../../base/net/connect.ts'
+import { sanitize } from '../../../base/net/text.ts'
+import { hostOf, hostPortMistake, parseHostPort, urlTarget } from '../../../base/net/url.ts'
 import type { SettingsSpec, Values } from '../../../base/settings/index.ts'
 import {
   atLeast,
@@ -17,6 +20,7 @@ import {
   ok,
   oneFamilySettings,
   proxySettings,
+  warn,
 } from '../../engine/index.ts'
 import { type Registration, registrationOf } from './registration.ts'
 import { rdapServerOf } from './servers.ts'
@@ -110,6 +114,57 @@ const status = check({
   },
 })
 
+/** The name servers that the zone itself has, or why they are unknown. `isMissing`: DNS has no such zone. */
+type Zone = { readonly names?: readonly string[]; readonly problem?: string; readonly isMissing?: boolean }
+
+async function zoneOf(domain: string, place: string | undefined, { resolve, msLeft }: CheckContext): Promise<Zone> {
+  const resolver = new Resolver({ timeout: Math.min(2_000, Math.floor(msLeft() / 3)), tries: 2 })
+  try {
+    if (place !== undefined) {
+      const { host, port } = parseHostPort(place, 53) ?? { host: place, port: 53 }
+      resolver.setServers((await resolve(host)).map((ip) => hostPort(ip, port)))
+    }
+    return { names: (await resolver.resolveNs(domain)).map((name) => sanitize(name, 255).toLowerCase()) }
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException
+    return { problem: code, isMissing: code === 'ENOTFOUND' || code === 'ENODATA' }
+  }
+}
+
+const sorted = (names: readonly string[]): string => [...names].sort().slice(0, 13).join(', ')
+
+const nameServers = check({
+  depth: 'Standard',
+  results: { 'name servers': 'The name servers of the registration are those of the zone' },
+  settings: {
+    nameServers: {
+      type: 'flag',
+      default: false,
+      doc: 'Compare the name servers of the registration with the NS records of the zone, by one DNS query in each run',
+    },
+    resolver: {
+      type: 'text',
+      needs: 'nameServers',
+      mistake: hostPortMistake,
+      doc: 'Name server that is place for the NS records, as host, host:port or [ip6]:port; by default those of this machine',
+    },
+  },
+  applies: (_, values) => values.nameServers,
+  observe: async (state, { resolver }, context) => ({ ...state, zone: await zoneOf(state.domain, resolver, context) }),
+  evaluate: ({ domain, registration, zone: { names = [], problem, isMissing } }) => {
+    const { nameServers: registry } = registration
+    const about = 'name servers'
+    if (registry === undefined) return notChecked(about, 'missing', `the name servers of ${domain} are not reported`)
+    if (isMissing)
+      return fail(about, 'data', `DNS has no zone ${domain}, which the registry has at ${sorted(registry)}`)
+    if (problem !== undefined)
+      return notChecked(about, 'missing', `the zone ${domain} cannot be looked up (${problem})`)
+    if (sorted(names) === sorted(registry)) return ok(about, sorted(registry))
+    const message = `${domain} is registered with ${sorted(registry)}, and its zone names ${sorted(names)}`
+    return names.some((name) => registry.includes(name)) ? warn(about, message) : fail(about, 'data', message)
+  },
+})
+
 async function lookUp(values: Values<typeof settings>, context: CheckContext): Promise<DomainState> {
   const domain = asciiOf(values.domain)
   const base = values.server ?? rdapServerOf(domain)
@@ -141,7 +196,8 @@ export default machineKind({
     Basic: [1, 1],
     Standard: [1, 1],
     Advanced: [1, 1],
-    besides: 'At most one request for a domain in 6 h; other runs have its answer.',
+    besides:
+      'At most one request for a domain in 6 h; other runs have its answer. With nameServers, one DNS query in each run.',
   },
   settings,
   target: ({ domain, server }) => urlTarget({ url: server ?? rdapServerOf(asciiOf(domain)) ?? '' }),
@@ -152,5 +208,5 @@ export default machineKind({
       : undefined
   },
   open: lookUp,
-  checks: [answer, expiry, status],
+  checks: [answer, expiry, status, nameServers],
 })

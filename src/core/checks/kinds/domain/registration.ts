@@ -27,6 +27,8 @@ export type Registration = {
   readonly expires?: number | undefined
   /** Undefined if the answer has none. */
   readonly status?: readonly string[] | undefined
+  /** The names of its name servers. Undefined if the answer has none. */
+  readonly nameServers?: readonly string[] | undefined
 }
 
 const keptMs = 6 * 3_600_000
@@ -105,7 +107,9 @@ export function answerIn(status: number, text: string, domain: string): Omit<Reg
     .map(objectOf)
     .filter(({ eventAction }) => eventAction === 'expiration')
   const expires = Math.min(...dates.map(({ eventDate }) => Date.parse(String(eventDate))))
+  const nameServers = listOf(json['nameservers']).map((one) => nameOf(objectOf(one)['ldhName']))
   return {
+    nameServers: nameServers.length === 0 ? undefined : nameServers,
     expires: Number.isFinite(expires) ? expires : undefined,
     status: Array.isArray(json['status']) ? listOf(json['status']).map((one) => sanitize(String(one), 64)) : undefined,
   }
