@@ -48,6 +48,7 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     suggest: [],
     zone: [],
     preload: ['errors', 'file-errors'],
+    'proxy-variables': ['errors'],
     // Below everything that reads a path of the configuration.
     files: ['encoding', 'file-errors', 'lazy', 'own-files', 'probe-error', 'sanitize', 'system'],
     settings: ['errors', 'file-errors', 'files', 'probe-error', 'suggest'],

@@ -1,4 +1,5 @@
 import { Fault } from '../base/errors.ts'
+import { type ProxyEnvironment, type ProxyServer, proxyFor } from '../base/proxy-variables.ts'
 import {
   type ExecutionMode,
   type HealthCheckRequest,
@@ -27,7 +28,6 @@ import {
 import { exchangeDirectly, isDirect } from './direct.ts'
 import { type ClientAsk, exchange, type HangWatch, type Progress, type Received, watchHang } from './exchange.ts'
 import { hangFault, redirectPath, type SentRequest, timeoutFault, transportFault } from './failure.ts'
-import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { isTrustError, Trust } from './trust.ts'
 import { demandNewRun, demandSameRun, judgedByStatus, runJudgedByStatus, runOf, verdict } from './verdict.ts'

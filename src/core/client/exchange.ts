@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../base/errors.ts'
 import { isLoopback } from '../base/loopback.ts'
+import type { ProxyServer } from '../base/proxy-variables.ts'
 import type { Address } from './address.ts'
-import type { ProxyServer } from './proxy.ts'
 import type { TlsRules } from './trust.ts'
 
 /** Bytes; far larger than any health answer. */

@@ -1,4 +1,5 @@
 import { Fault, type FaultName, type FieldFault } from '../base/errors.ts'
+import type { ProxyServer } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
@@ -10,7 +11,6 @@ import {
 } from '../protocol/index.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
-import type { ProxyServer } from './proxy.ts'
 import { isTrustError } from './trust.ts'
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])

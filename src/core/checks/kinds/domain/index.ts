@@ -146,7 +146,7 @@ const nameServers = check({
       type: 'text',
       needs: 'nameServers',
       mistake: hostPortMistake,
-      doc: 'Name server that is place for the NS records, as host, host:port or [ip6]:port; by default those of this machine',
+      doc: 'Name server to ask for the NS records, as host, host:port or [ip6]:port; by default those of this machine',
     },
   },
   applies: (_, values) => values.nameServers,

@@ -1,7 +1,17 @@
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
+import { isLoopbackHost } from '../../../base/loopback.ts'
 import { trustSettings } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
-import type { Problem, SettingsSpec, Target, Values } from '../../../base/settings/index.ts'
+import { ProbeError } from '../../../base/probe-error.ts'
+import { proxyFor } from '../../../base/proxy-variables.ts'
+import {
+  type Problem,
+  Secret,
+  type SettingsSpec,
+  type Target,
+  type Template,
+  type Values,
+} from '../../../base/settings/index.ts'
 import type { ExecConfig } from '../../../base/system/allowed-program.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
@@ -68,6 +78,51 @@ export const receiverTrust = {
   caFile: { ...trustSettings.caFile, otherWord: 'ca' },
   fingerprint: trustSettings.fingerprint,
 } as const satisfies SettingsSpec
+
+/** The setting of kinds that may reach their service by a proxy. Read by `readProxy`. */
+export const receiverProxy = {
+  proxy: {
+    type: 'template',
+    mistake: proxyMistake,
+    doc: 'Proxy to the service: http://host:port or socks5://host:port, a secret with one, or none; by default that of HTTPS_PROXY and NO_PROXY in the environment of svc',
+  },
+} as const satisfies SettingsSpec
+
+function proxyMistake(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (text === 'none') return undefined
+  if (url === null || !/^(?:http|socks5):$/.test(url.protocol) || url.hostname === '')
+    return 'is not a proxy: write http://host:port, socks5://host:port, {env: NAME} or none'
+  return url.username + url.password === ''
+    ? undefined
+    : 'contains an account: write {env: NAME}, with the whole URL in it'
+}
+
+/**
+ * The proxy by which a receiver reaches a place; undefined for none. `written`: the setting. Throws ProbeError `internal`
+ * for one that cannot be used, because another way could violate the policy of the network.
+ */
+export async function readProxy(
+  written: Template | undefined,
+  place: URL,
+  files: ConfiguredFiles,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<URL | undefined> {
+  const host = hostOf(place)
+  const target = { secure: place.protocol === 'https:', host, port: portOf(place), loopback: isLoopbackHost(host) }
+  const refuse = (origin: string): ProbeError =>
+    new ProbeError('internal', `${origin} is not a proxy like http://host:port or socks5://host:port`)
+  if (written === 'none') return undefined
+  if (written === undefined) {
+    const proxy = proxyFor(target, env)
+    if (proxy?.secure) throw refuse(proxy.variable)
+    return proxy && new URL(proxy.url)
+  }
+  const [text, origin] = written instanceof Secret ? [await written.reveal(files), written.origin] : [written, 'proxy']
+  const url = typeof text === 'string' ? URL.parse(text.trim()) : null
+  if (url === null || !/^(?:http|socks5):$/.test(url.protocol)) throw refuse(origin)
+  return url
+}
 
 /** The `target` of a kind with a URL. An invalid URL has none. */
 export function urlTarget(written: string): Target | undefined {

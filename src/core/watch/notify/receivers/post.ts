@@ -1,9 +1,10 @@
 import { showBytes } from '../../../base/format.ts'
 import { isLoopback, isLoopbackHost } from '../../../base/loopback.ts'
 import type { PeerAddress } from '../../../base/net/addresses.ts'
-import { resolveHost } from '../../../base/net/connect.ts'
+import { Conversations, resolveHost, withConversations } from '../../../base/net/connect.ts'
 import { call } from '../../../base/net/http/call.ts'
 import { open } from '../../../base/net/http/route.ts'
+import { connectByProxy } from '../../../base/net/proxy.ts'
 import { createRedactor, quote, type Redact } from '../../../base/net/text.ts'
 import type { TlsTrust } from '../../../base/net/trust.ts'
 import { hostOf, portOf } from '../../../base/net/url.ts'
@@ -32,6 +33,8 @@ export type PostTarget = {
   readonly isSecret: boolean
   readonly trust: TlsTrust
   readonly servername?: string | undefined
+  /** With its account. Undefined: no proxy. */
+  readonly proxy?: URL | undefined
   readonly redact: Redact
 }
 
@@ -136,7 +139,11 @@ export async function request(
       socket.destroy()
     }
   } catch (error) {
-    return failureOf(error, { origin, isSent, stop, signal, ms: performance.now() - since, redact: place.redact })
+    const { proxy } = place
+    // What the proxy says may repeat its password.
+    const ofProxy = createRedactor(proxy ? [proxy.password, decoded(proxy.password)] : [])
+    const redact: Redact = (text) => ofProxy(place.redact(text))
+    return failureOf(error, { origin, isSent, stop, signal, ms: performance.now() - since, redact })
   }
 }
 
@@ -153,9 +160,11 @@ export const sendingBy = ({ show }: Pick<ReceiverContext, 'show'>): typeof reque
       }
 
 /** A connection to the first address that accepts one. */
-async function connect({ url, isSecret, trust, servername, redact }: PostTarget, signal: AbortSignal) {
+async function connect({ url, isSecret, trust, servername, redact, proxy }: PostTarget, signal: AbortSignal) {
   const origin = shownPlace(url)
-  const addresses = await resolveHost(hostOf(url), signal)
+  // The proxy resolves the name.
+  const addresses = proxy ? [hostOf(url)] : await resolveHost(hostOf(url), signal)
+  const conversations = new Conversations(proxy ? { byProxy: connectByProxy(proxyOf(proxy, signal)) } : {})
   const route = {
     url,
     method: 'POST',
@@ -171,13 +180,15 @@ async function connect({ url, isSecret, trust, servername, redact }: PostTarget,
   } as const
   let first: unknown
   for (const ip of addresses) {
-    if (isSecret && url.protocol === 'http:' && !isLoopback(ip)) {
-      throw new ProbeError('data', `${origin} is not on loopback: credentials are not sent without TLS; use https://`)
+    if (isSecret && url.protocol === 'http:' && (proxy !== undefined || !isLoopback(ip))) {
+      const why = proxy ? 'is reached by a proxy' : 'is not on loopback'
+      throw new ProbeError('data', `${origin} ${why}: credentials are not sent without TLS; use https://`)
     }
     const limited = addresses.length === 1 ? signal : AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
     const at: PeerAddress = { ip, port: portOf(url), address: origin, signal: limited, step: () => {} }
     try {
-      return (await open(at, url, route, { ...netContext, signal })).socket
+      const link = await withConversations(conversations, () => open(at, url, route, { ...netContext, signal }))
+      return link.socket
     } catch (error) {
       if (signal.aborted) throw error
       first ??= limited.aborted ? new ProbeError('timeout', `${origin} accepts no connection`) : error
@@ -185,6 +196,13 @@ async function connect({ url, isSecret, trust, servername, redact }: PostTarget,
   }
   throw first ?? new ProbeError('dns', `${origin} has no address`)
 }
+
+/** The account of a proxy is in its URL. */
+const proxyOf = (url: URL, signal: AbortSignal): Parameters<typeof connectByProxy>[0] => ({
+  url,
+  account: url.username === '' ? undefined : { username: decoded(url.username), password: decoded(url.password) },
+  resolve: (host) => resolveHost(host, signal),
+})
 
 /** `open` uses the date alone. */
 const netContext = {

@@ -17,7 +17,7 @@ import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
 import { OneByOne, type Posted } from './each.ts'
-import { type ReceiverContext, receiverKind, receiverTrust, urlTarget } from './kind.ts'
+import { type ReceiverContext, readProxy, receiverKind, receiverProxy, receiverTrust, urlTarget } from './kind.ts'
 import { messageDigest, withReceipt } from './message.ts'
 import {
   clearTextMistake,
@@ -81,6 +81,7 @@ const settings = {
     doc: 'Which answer means that the message was accepted. Any other is a refusal, but for those after which svc tries again',
   },
   ...receiverTrust,
+  ...receiverProxy,
 } as const satisfies SettingsSpec
 type Settings = Values<typeof settings>
 
@@ -255,6 +256,7 @@ class Webhook implements Receiver {
       isSecret: isSecret || secrets.length > 0,
       trust: await readTrust(this.#values, files),
       servername,
+      proxy: this.#context.show === undefined ? await readProxy(this.#values.proxy, url, files) : undefined,
       redact: redactorOf(url, [...secrets, ...(basic === undefined ? [] : [basic])]),
     }
   }

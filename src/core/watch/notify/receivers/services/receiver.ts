@@ -5,7 +5,15 @@ import { type Problem, Secret, type SettingsSpec, type Values } from '../../../.
 import type { Delivery, Notice, Receiver } from '../../receiver.ts'
 import type { ReceiverConfig } from '../../settings.ts'
 import { OneByOne, type Posted } from '../each.ts'
-import { type AnyReceiverKind, type ReceiverContext, receiverKind, receiverTrust, urlTarget } from '../kind.ts'
+import {
+  type AnyReceiverKind,
+  type ReceiverContext,
+  readProxy,
+  receiverKind,
+  receiverProxy,
+  receiverTrust,
+  urlTarget,
+} from '../kind.ts'
 import { isDrill, messageDigest, withReceipt } from '../message.ts'
 import {
   clearTextMistake,
@@ -24,7 +32,7 @@ import {
 import { type AnyService, type ChatService, messageOf, type ServiceMessage, type ServiceRequest } from './service.ts'
 
 /** The values of a receiver, by the names of its settings. */
-type Settings = Readonly<Record<string, unknown>> & Values<typeof receiverTrust>
+type Settings = Readonly<Record<string, unknown>> & Values<typeof receiverTrust & typeof receiverProxy>
 
 /** Bytes of an answer that are read. */
 const maxBody = 64 * 1_024
@@ -42,7 +50,7 @@ export const serviceKind = (row: AnyService): AnyReceiverKind =>
   receiverKind<SettingsSpec>({
     name: row.name,
     doc: row.doc,
-    settings: { ...row.settings, [addressName(row)]: addressSetting(row), ...receiverTrust },
+    settings: { ...row.settings, [addressName(row)]: addressSetting(row), ...receiverTrust, ...receiverProxy },
     needsStore: true,
     mistakes: (values, all) => mistakes(row, values as Settings, all),
     drillMistake: (values) => drillMistake(row, values),
@@ -97,6 +105,7 @@ type Place = {
   readonly values: Readonly<Record<string, unknown>>
   readonly secrets: readonly string[]
   readonly trust: TlsTrust
+  readonly proxy: URL | undefined
 }
 
 class ServiceReceiver implements Receiver {
@@ -143,7 +152,7 @@ class ServiceReceiver implements Receiver {
 
   async #post(
     notices: readonly [Notice, ...Notice[]],
-    { base, values, secrets, trust }: Place,
+    { base, values, secrets, trust, proxy }: Place,
     signal: AbortSignal,
     message?: string,
   ): Promise<Posted> {
@@ -166,6 +175,7 @@ class ServiceReceiver implements Receiver {
       isSecret: true,
       trust,
       servername: this.#values.servername,
+      proxy,
       redact: redactorOf(url, [...secrets, ...credentials]),
     }
     const contentType = form === undefined ? 'application/json' : 'application/x-www-form-urlencoded'
@@ -243,7 +253,8 @@ class ServiceReceiver implements Receiver {
     }
     if (base === null) throw new ProbeError('internal', `${addressName(row)} is missing`)
     this.#origin = shownPlace(base)
-    return { base, values, secrets: revealed, trust: await readTrust(this.#values, files) }
+    const proxy = show === undefined ? await readProxy(this.#values.proxy, base, files) : undefined
+    return { base, values, secrets: revealed, trust: await readTrust(this.#values, files), proxy }
   }
 }
 

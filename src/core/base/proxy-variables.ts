@@ -1,5 +1,15 @@
-import { Fault } from '../base/errors.ts'
-import { type Address, bare } from './address.ts'
+import { Fault } from './errors.ts'
+
+/** The server that a proxy connects to. */
+type Address = {
+  readonly secure: boolean
+  /** A name or an IP address, without brackets. */
+  readonly host: string
+  readonly port: number
+  /** Whether the host as written is loopback. */
+  readonly loopback: boolean
+}
+const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
@@ -22,8 +32,7 @@ export type ProxyServer = {
  *
  * @example
  * ```ts
- * import { readAddress } from './address.ts'
- * const server = readAddress('https://svc.example.com', false)
+ * const server = { secure: true, host: 'svc.example.com', port: 443, loopback: false }
  * proxyFor(server, { HTTPS_PROXY: 'http://proxy.internal:3128' })?.label // 'proxy.internal:3128'
  * proxyFor(server, { HTTPS_PROXY: 'http://proxy.internal:3128', NO_PROXY: '.example.com' }) // undefined
  * ```
