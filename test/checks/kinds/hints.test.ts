@@ -42,7 +42,7 @@ test('H59 a redirect that leads back is a loop, also if it sets a cookie again a
   }
 })
 
-test('H59 a PostgreSQL server at the port of a web monitor is named with its kind', async () => {
+test('H59 a PostgreSQL or Redis server at the port of a web monitor is named with its kind', async () => {
   // It takes a request for a start-up packet of a wrong length, and only closes the connection.
   const postgres: Behaviour = (socket) =>
     void socket.once('data', (data) => {
@@ -51,6 +51,13 @@ test('H59 a PostgreSQL server at the port of a web monitor is named with its kin
     })
   expect(await plain(postgres)).toMatch(/speaks the protocol of PostgreSQL: use kind: postgres$/)
   expect(await plain((socket) => void socket.once('data', () => socket.end()))).toMatch(/before it answered$/)
+  // Redis closes a connection at the header Host, because a web page may have caused the request.
+  const redis: Behaviour = (socket) =>
+    void socket.once('data', (data) => {
+      if (data.toString() === 'PING\r\n') socket.write('-NOAUTH Authentication required.\r\n')
+      else socket.end()
+    })
+  expect(await plain(redis)).toMatch(/speaks the protocol of Redis: use kind: redis$/)
 })
 
 test.each([

@@ -38,13 +38,19 @@ export async function supportsTls(target: Target, host: string, { date, serverna
 /** SSLRequest, which a PostgreSQL server answers with one letter before any sign-in. */
 const sslRequest = Buffer.from('0000000804d2162f', 'hex')
 
-/** Whether a port answers as PostgreSQL does. Never rejects. */
-async function supportsPostgres(target: Target): Promise<boolean> {
+/** Servers that close a connection at a request of HTTP without a word, and how each answers in its protocol. */
+const silentServers = [
+  { name: 'PostgreSQL', kind: 'postgres', ask: sslRequest, length: 1, is: /^[SN]$/ },
+  { name: 'Redis', kind: 'redis', ask: Buffer.from('PING\r\n'), length: 5, is: /^(?:\+PONG|-NOAU|-DENI|-ERR )/ },
+] as const
+
+/** Whether a port answers as such a server does. Never rejects. */
+async function answersAs({ ask, length, is }: (typeof silentServers)[number], target: Target): Promise<boolean> {
   return await attempt(target, async (limited) => {
     const socket = await connectTcp(limited.ip, limited.port, limited.signal)
     try {
-      socket.write(sslRequest)
-      return /^[SN]$/.test((await firstBytes(socket, 1)).toString('latin1'))
+      socket.write(ask)
+      return is.test((await firstBytes(socket, length)).toString('latin1'))
     } finally {
       socket.destroy()
     }
@@ -109,8 +115,8 @@ const isUnanswered = (error: unknown): boolean => {
 }
 
 /**
- * Explains why a server did not answer a request with HTTP/1.1: it speaks TLS, only HTTP/2, or the protocol of PostgreSQL on
- * this port. Opens at most three further connections and sends no request. Returns any other error unchanged. Never rejects.
+ * Explains why a server did not answer a request with HTTP/1.1: it speaks TLS, only HTTP/2, or the protocol of PostgreSQL
+ * or Redis on this port. Opens at most four further connections and sends no request. Returns any other error unchanged. Never rejects.
  */
 export async function explainSilence(error: unknown, target: Target, url: URL, context: Context): Promise<unknown> {
   if (!isUnanswered(error) || target.signal.aborted) return error
@@ -120,8 +126,10 @@ export async function explainSilence(error: unknown, target: Target, url: URL, c
   if (await supportsHttp2(target, url, context)) {
     return new ProbeError('protocol', `${target.address} ${onlyHttp2}`)
   }
-  if (await supportsPostgres(target)) {
-    return new ProbeError('protocol', `${target.address} speaks the protocol of PostgreSQL: use kind: postgres`)
+  for (const server of silentServers) {
+    if (!(await answersAs(server, target))) continue
+    const advice = `speaks the protocol of ${server.name}: use kind: ${server.kind}`
+    return new ProbeError('protocol', `${target.address} ${advice}`)
   }
   return error
 }
