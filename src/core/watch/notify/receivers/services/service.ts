@@ -142,16 +142,18 @@ const marked = '…'
 /** The text, inert and escaped, within a limit; what was cut is marked, at the end of a line if there is one near. */
 function within(text: string, max: number, { limits: { unit }, literal = String }: AnyService): string {
   const sizeOf = (one: string): number => (unit === 'bytes' ? Buffer.byteLength(one) : one.length)
-  const whole = literal(inert(text))
-  if (sizeOf(whole) <= max) return whole
-  const cutAt = (length: number): string => `${literal(inert(text.slice(0, length).toWellFormed()))}${marked}`
-  let [least, most] = [0, text.length]
+  // No literal form is shorter than its text, of which there may be much more.
+  const beginning = text.slice(0, max + 1)
+  const whole = literal(inert(beginning))
+  if (beginning === text && sizeOf(whole) <= max) return whole
+  const cutAt = (length: number): string => `${literal(inert(beginning.slice(0, length).toWellFormed()))}${marked}`
+  let [least, most] = [0, beginning.length]
   while (least < most) {
     const middle = Math.ceil((least + most) / 2)
     if (sizeOf(cutAt(middle)) <= max) least = middle
     else most = middle - 1
   }
-  const line = text.lastIndexOf('\n', least)
+  const line = beginning.lastIndexOf('\n', least)
   return cutAt(line > least / 2 ? line + 1 : least)
 }
 

@@ -1,0 +1,2 @@
+// Those tests with the other services.
+import './services-outbox.test.ts'
