@@ -35,6 +35,8 @@ function loadedOnUse(code: string): string {
     if (!lazy.includes(`${variable}=require("${name}")`)) continue
     lazy = lazy
       .replace(`${variable}=require("${name}")`, `${variable}=()=>process.getBuiltinModule("${name}")`)
+      // Without the brackets, `new` would belong to the function that loads.
+      .replaceAll(new RegExp(`\\bnew ${variable}\\.(\\w+)`, 'g'), `new (${variable}().$1)`)
       .replaceAll(`${variable}.`, `${variable}().`)
     const other = new RegExp(`\\b${variable}(?!\\(\\)\\.|=\\(\\)=>)`).exec(lazy)
     if (other) throw new Error(`a chunk uses ${name} in another form: ${lazy.substr(other.index, 60)}`)
