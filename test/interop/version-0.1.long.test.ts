@@ -203,7 +203,10 @@ types:
     const [before, now] = [home('0.1'), home('this version')]
     const file = join(before.folder, 'svc.yaml')
     // This version refuses a minimum that would fail before it warns, which 0.1 took.
-    const content = String(git('show', everyKind)).replace('records: {warn: 4, limit: 8}', 'records: {warn: 8, limit: 4}')
+    const content = String(git('show', everyKind)).replace(
+      'records: {warn: 4, limit: 8}',
+      'records: {warn: 8, limit: 4}',
+    )
     writeFileSync(file, content, { mode: 0o600 })
     const at = ['--config', file]
     // Running programs is off here, and this version calls no monitor valid that cannot run.
