@@ -62,7 +62,7 @@ async function casesOf(plan: readonly PlannedMonitor[], context: EngineContext, 
 }
 
 /** Their settings cannot be led astray in this way: they are proved healthy and not run. */
-const noneAstray: readonly string[] = ['dns', 'host', 'mail-queue', 'ping', 'process']
+const noneAstray: readonly string[] = ['dns', 'domain', 'host', 'mail-queue', 'ping', 'process']
 
 /** The checks of which only the other side knows the items. */
 const discovered: Readonly<Record<string, string>> = { svc: 'remote check' }

@@ -19,7 +19,7 @@ const opened = async (name: string): Promise<OpenedReceiver> => {
     details: 'full',
     silences: 'honor',
     volatile: false,
-    settings: { url: `${url}/${name}` },
+    settings: { method: 'POST', each: 'message', accept: { status: ['2xx'] }, url: `${url}/${name}` },
   }
   const context = { server: 'prod', version: '0', files: filesWithin(30_000), now, warn: () => {} }
   const receiver = await openReceiver(config, context)

@@ -14,15 +14,6 @@ type NodesPlant = Plant & {
 }
 export const plants: readonly NodesPlant[] = [
   {
-    what: 'a process does not hand over what an earlier one sent',
-    folder: 'nodes',
-    file: 'member.ts',
-    from: '[...rows, ...this.#news]',
-    to: '[...this.#news]',
-    rule: 'each incident ends',
-    losesStore: true,
-  },
-  {
     what: 'a node takes the lease although another one renews it',
     folder: 'nodes',
     file: 'lease.ts',
@@ -35,10 +26,10 @@ export const plants: readonly NodesPlant[] = [
     what: 'a process takes the lease back in the epoch that it had',
     folder: 'nodes',
     file: 'lease.ts',
-    from: 'epoch: highest + 1',
-    to: 'epoch: Math.max(highest, 1)',
+    from: 'Math.max(highest, row?.epoch ?? 0) + 1',
+    to: 'Math.max(highest, row?.epoch ?? 0, 1)',
     rule: 'one holder stores',
-    seed: 2,
+    seed: 1,
   },
   {
     what: 'a new holder begins without what is stored',
@@ -264,19 +255,10 @@ export const plants: readonly NodesPlant[] = [
     what: 'what a reload drops stays in memory while other nodes have it',
     folder: 'nodes',
     file: 'member.ts',
-    from: 'if (!this.#isSettled(now)) this.#leaveOver(removed)',
-    to: 'if (!this.#isSettled(now)) removed.at(0)',
+    from: 'if (!isByItself(this.#mode) && removed.length > 0 && !this.#isSettled(now)) this.#leaveOver(removed)',
+    to: '',
     rule: 'memory and store agree',
     seed: 2,
-  },
-  {
-    what: 'what a holder removes stays in memory when it loses the lease',
-    folder: 'nodes',
-    file: 'member.ts',
-    from: 'else if (this.#parts.network.isKnown) for (const key of removed) this.#strange.add(key)',
-    to: '',
-    rule: 'what stands is told',
-    seed: 620_186,
   },
   {
     what: 'memory overwrites what a reload brings',

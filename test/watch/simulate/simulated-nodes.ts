@@ -1,8 +1,6 @@
-import { entryOf } from '../../../src/core/base/lazy.ts'
 import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
-import { headOf, linesOf, rowsOfSent } from '../../../src/core/watch/outbox/index.ts'
 import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { LeasesTable, nameOf } from '../../support/store/leases-table.ts'
 import { Chance } from './chance.ts'
@@ -49,16 +47,10 @@ type Version = {
 type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readonly formerly: readonly string[] }
 
 /**
- * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or the file of a node that has sent
+ * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
  * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
  */
-type View = {
-  readonly isOpen: boolean
-  readonly incident: string
-  readonly isAlone: boolean
-  readonly at: number
-  readonly senders: ReadonlySet<string>
-}
+type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
 const inStore = 'the store'
 /** The messages of an incident that a receiver got. `senders`: as in a view. */
 type Tale = {
@@ -69,8 +61,6 @@ type Tale = {
   readonly subject: string
   senders: ReadonlySet<string>
 }
-/** The private file of a node, with what its processes have sent without the store. `isLost`: nobody reads it any more. */
-type SentFile = { readonly id: string; text: string; isLost: boolean }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -137,9 +127,8 @@ function versionsOf(chance: Chance, names: readonly string[]): readonly (Version
     const spec = monitors.get(key) as Spec
     const what = chance.of(['add', 'remove', 'rename', 'rename', 'depends'] as const)
     const added = peers.at(-1) as Peer
-    // Once another monitor has the old name of one, incidents go on under the new one (W18): no rule is meant for that.
-    const isAdded = [...monitors.values()].some(({ peer }) => peer === added)
-    if (what === 'add' && !isAdded) monitors.set(keyOf(added.name), { peer: added, dependsOn: [], formerly: [] })
+    if (what === 'add' && !monitors.has(keyOf(added.name)))
+      monitors.set(keyOf(added.name), { peer: added, dependsOn: [], formerly: [] })
     else if (what === 'remove' && keys.length > 3) monitors.delete(key)
     else if (what === 'rename') {
       monitors.delete(key)
@@ -287,7 +276,7 @@ export function simulate(
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
   const left = new Set<string>()
-  /** Processes that ended in order. */
+  /** Processes that ended in order, and those that were killed. */
   const leavers = new Set<string>()
   /** When a process last got an answer of the store to a renewal. */
   const answeredAt = new Map<string, { readonly latest: number; readonly before: number }>()
@@ -297,6 +286,7 @@ export function simulate(
   const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
   const renewedAt = new Map<string, number>()
+  const killed = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
   const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
@@ -336,8 +326,7 @@ export function simulate(
   const receive = (
     receiver: Receiver,
     item: shippedOutbox.NoticeItem,
-    { name: node, process, file }: Pick<SimNode, 'name' | 'process' | 'file'>,
-    isAlone: boolean,
+    { node, process, isAlone }: { readonly node: string; readonly process: string; readonly isAlone: boolean },
   ): void => {
     // A receiver goes by the name that it was told.
     const name = subjectName({ ...item.subject, ...item.as })
@@ -350,10 +339,10 @@ export function simulate(
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    // What a process sent right before it was lost may arrive later.
-    const sender = isAlone ? (file.isLost ? [] : [file.id]) : [inStore]
+    // What a process sent right before it was killed may arrive later.
+    const sender = isAlone ? (killed.has(process) ? [] : [process]) : [inStore]
     const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), ...sender])
-    receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, at: queue.now, senders })
+    receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, senders })
     const firstAt = receiver.items.get(item.id)
     if (
       firstAt !== undefined &&
@@ -422,38 +411,34 @@ export function simulate(
     // Whoever sends it and of whatever incident: a receiver knows subjects. It may be followed by a begin in the same message.
     if (item.what === 'end' && before?.isOpen && !wasWell(peer, queue.now - slack, queue.now))
       queue.after(0, () => {
-        // What two nodes told under two names goes on under one of them, with the same message.
-        const others = keysOf(peer).flatMap((one) => receiver.views.get(`${one} ${item.subject.check}`) ?? [])
-        const goesOn = others.some(({ isOpen, at }) => isOpen && at === queue.now)
-        if (receiver.views.get(name)?.isOpen === false && !goesOn) broken('no end while it stands', text)
+        if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', text)
       })
     if (item.what === 'removed' && isKnown(key))
       queue.after(0, () => {
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
       })
   }
-  /** Passes the right to end what processes with this file have sent: to the store, or to nobody. */
-  const passOn = (
-    { id }: SentFile,
-    to: readonly string[],
+  /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
+  const handOver = (
+    process: string,
+    to: 'store' | 'nobody',
     isOf: (receiver: string, name: string) => boolean = () => true,
   ): void => {
-    const after = (senders: ReadonlySet<string>): ReadonlySet<string> =>
-      new Set([...senders].flatMap((one) => (one === id ? to : [one])))
+    const without = (senders: ReadonlySet<string>): ReadonlySet<string> => {
+      const others = [...senders].filter((one) => one !== process)
+      return new Set(to === 'store' ? [...others, inStore] : others)
+    }
     for (const { rules, views, tales } of receivers) {
       for (const [name, view] of views)
-        if (view.senders.has(id) && isOf(rules.name, name)) views.set(name, { ...view, senders: after(view.senders) })
+        if (view.senders.has(process) && isOf(rules.name, name))
+          views.set(name, { ...view, senders: without(view.senders) })
       for (const tale of tales.values())
-        if (tale.senders.has(id) && isOf(rules.name, tale.subject)) tale.senders = after(tale.senders)
+        if (tale.senders.has(process) && isOf(rules.name, tale.subject)) tale.senders = without(tale.senders)
     }
   }
-  const isStoredNow = (file: SentFile, rows: readonly shippedOutbox.StoredRow[]): void => {
+  const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
     const stored = new Set(rows.flatMap(toldNames))
-    passOn(file, [inStore], (receiver, name) => stored.has(`${receiver} ${name}`))
-  }
-  const lose = (file: SentFile): void => {
-    file.isLost = true
-    passOn(file, [])
+    handOver(process, 'store', (receiver, name) => stored.has(`${receiver} ${name}`))
   }
   const lostAnswers = new Map<Receiver, number>()
   const wasLossy = (receiver: Receiver, since: number): boolean => (lostAnswers.get(receiver) ?? -1) >= since - minute
@@ -499,8 +484,6 @@ export function simulate(
   const toldAt = new Map<string, number>()
   /** When the lease of the network was last taken. */
   let takenAt = 0
-  /** The same, by a node without a network: while it stands by, it does not look whether it has one. */
-  let takenInVainAt = 0
   /** Of two nodes that see each other, one speaks, whichever it is. */
   const spoke = ({ node, process }: { readonly node: string; readonly process: string }, text: string): void => {
     spokeAt.set(process, queue.now)
@@ -524,9 +507,6 @@ export function simulate(
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
-  const files = new Map<string, SentFile>()
-  /** Whether nodes can write their files. */
-  const keepsFiles = !new Chance(seed + 1_100_009).is(0.25)
 
   class SimNode {
     readonly name: string
@@ -535,9 +515,6 @@ export function simulate(
     version: Version
     readonly process: string
     readonly startedAt = queue.now
-    readonly file: SentFile
-    /** Whether everything in the file is among what the membership hands over. */
-    #isFound = false
     readonly member: InstanceType<typeof Membership>
     readonly states: InstanceType<typeof shippedStates.States>
     readonly ledger: InstanceType<typeof shippedStates.Ledger>
@@ -559,8 +536,6 @@ export function simulate(
       this.name = name
       processes += 1
       this.process = `${name}${processes}`
-      this.file = entryOf(files, name, () => ({ id: `file of ${this.process}`, text: '', isLost: false }))
-      this.file.text += headOf(inStore, name)
       this.version = versionAt.get(name) as Version
       this.#wall = origin + (clockOf.get(name) ?? 0)
       const time = this.now
@@ -715,17 +690,6 @@ export function simulate(
         }
         case 'read': {
           const { id, shard } = effect
-          const sent = this.#isFound
-            ? []
-            : rowsOfSent(this.file.text, { store: inStore, node: this.name, now: this.now }).rows
-          this.#isFound = true
-          if (sent.length > 0) {
-            count('found')
-            trace(`${this.name} finds ${sent.length}`)
-            member.takeSent(sent)
-            this.obey(member.read(id, shard, undefined, queue.now))
-            break
-          }
           this.#transaction(
             () => table.stored,
             (answer) => this.obey(member.read(id, shard, answer?.value, queue.now)),
@@ -734,16 +698,12 @@ export function simulate(
         }
         case 'hand over': {
           const { rows } = effect
-          const isAll = this.#isFound
           const store = () => {
             table.handOver(rows)
-            isStoredNow(this.file, rows)
+            handOverRows(this.process, rows)
             trace(`${this.name} hands over ${rows.length}`)
           }
-          this.#transaction(store, (answer) => {
-            if (answer && isAll && this.#isFound) this.file.text = headOf(inStore, this.name)
-            this.obey(member.handedOver(rows, answer !== undefined, queue.now))
-          })
+          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer !== undefined, queue.now)))
           break
         }
         case 'release':
@@ -805,7 +765,6 @@ export function simulate(
           if (isOthers && isSteady(live.get(before.node), before.process))
             broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
           if (shard === 'network') takenAt = queue.now
-          if (shard === 'network' && isCut(this.name, 'peers')) takenInVainAt = queue.now
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -1023,12 +982,10 @@ export function simulate(
       if (voice.has('alone')) {
         this.#isAlone()
         this.#keep(rows)
-        this.#isFound = false
         this.member.sentAlone(
           receiver,
           items.map(({ incident }) => incident),
         )
-        if (keepsFiles) this.file.text += linesOf(receiver, items, this.now).join('')
         this.after(5, () => this.#deliver(receiver, attempt, items, true))
         return
       }
@@ -1060,15 +1017,13 @@ export function simulate(
       }
       const ms = mode === 'slow' ? chance.between(1_000, 6_000) : chance.between(5, 60)
       queue.after(ms, () => {
-        for (const item of items) receive(receiver, item, this, isAlone)
+        for (const item of items) receive(receiver, item, { node: this.name, process: this.process, isAlone })
       })
       if (mode === 'lossy' && chance.is(0.5)) {
         lostAnswers.set(receiver, queue.now + 10 * second)
         answer(10 * second, later(true))
         return
       }
-      if (isAlone && keepsFiles)
-        this.after(ms + 5, () => (this.file.text += linesOf(name, items, this.now, true).join('')))
       answer(ms + 5, { what: 'accepted' })
     }
 
@@ -1109,8 +1064,8 @@ export function simulate(
           write,
           (outcome) => {
             if (outcome === 'stored') {
-              isStoredNow(
-                this.file,
+              handOverRows(
+                this.process,
                 rows.map(([, row]) => row),
               )
               for (const [id, row] of rows) if (this.dirty.get(id) === row) this.dirty.delete(id)
@@ -1197,10 +1152,8 @@ export function simulate(
     const node = live.get(name)
     if (node) {
       node.isDead = true
-      if (gone.has(name) || !keepsFiles) {
-        lose(node.file)
-        files.delete(name)
-      }
+      killed.add(node.process)
+      handOver(node.process, 'nobody')
     }
     live.delete(name)
   }
@@ -1306,23 +1259,20 @@ export function simulate(
       const ms = 30 * second
       if (!one?.isAwake) return
       disturb(`twin ${name}`, ms)
-      // It is another machine.
-      files.delete(name)
       start(name)
       const later = live.get(name)
       queue.after(ms, () => {
         const isSeen = later && isSteady(later, later.process) && live.get(name) === later
         // Only the store can tell one of them of the other.
-        // While one of them stands still, the other one takes the lease back.
-        const stoodStill = [one, later].some((each) => (each?.frozenUntil ?? 0) > queue.now - ms)
-        const isDecided = isSeen && !stoodStill && queue.now - store.downUntil > 15 * second
+        const isDecided = isSeen && queue.now - store.downUntil > 15 * second
         // The one that started first may have reached the store last.
         const came = (process: string): number => cameAt.get(process) ?? 0
         const [first, last] = isSeen && came(later.process) < came(one.process) ? [later, one] : [one, later]
         if (isDecided && isSteady(one, one.process) && first.member.mode(queue.now) !== 'displaced')
           broken('the later of two processes works', `${first.process} works beside ${last?.process}`)
         one.isDead = true
-        lose(one.file)
+        killed.add(one.process)
+        handOver(one.process, 'nobody')
       })
     },
     'old-node': (_, ms = 12 * second) => {
@@ -1478,7 +1428,7 @@ export function simulate(
     const turnedAt = lastTurn()
     for (const [key, { peer }] of common) {
       // Runs go on.
-      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, takenInVainAt, ableSince ?? time)
+      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, ableSince ?? time)
       const readyAt = Math.max(store.downUntil, store.slowUntil, store.lossyUntil, oldUntil)
       const isReady = time >= readyAt && !names.some(isBehind)
       // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.

@@ -29,7 +29,7 @@ import {
   shardsOf,
   soleNode,
 } from '../../watch/nodes/index.ts'
-import { receiverKey } from '../../watch/outbox/index.ts'
+import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
 import { lineKey, monitorOfSvc, reaches, type Verdict, type WatchedMonitor } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
@@ -125,8 +125,6 @@ export function nodesPart({
   /** Whether this node has the store, as the log has it. */
   const steady = new Steady(storePatience)
   let statement = ''
-  /** Whether everything in the file of what was sent without the store is among what the membership hands over. */
-  let isFound = false
 
   const happened = (event: (at: number) => readonly MemberEffect[]): void => {
     if (isOpen) for (const effect of event(now())) carryOut(effect)
@@ -214,33 +212,22 @@ export function nodesPart({
   }
 
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
-    const stored = (await find()) ? await answered((store) => store.stored()) : undefined
+    const stored = await answered(async (store) => {
+      // This or an earlier process of the node may have sent something of which the store knows nothing.
+      await handOverTo(store, (await sentWithoutStore?.rows()) ?? [])
+      return await store.stored()
+    })
     happened((at) => member.read(id, shard, stored, at))
   }
 
-  /** Whether nothing is left in the file that has to be handed over before the store is read. */
-  const find = async (): Promise<boolean> => {
-    if (isFound) return true
-    isFound = true
-    const sent = await answered(async () => (await sentWithoutStore?.rows()) ?? [])
-    if (sent?.length === 0) await forget()
-    else if (sent) member.takeSent(sent)
-    else isFound = false
-    return sent?.length === 0
-  }
-
-  const forget = async (): Promise<void> => {
-    if (isFound) await sentWithoutStore?.forget()
+  const handOverTo = async (store: NodesRows, news: readonly StoredRow[]): Promise<true> => {
+    if (news.length > 0) await store.handOver(news)
+    await sentWithoutStore?.forget()
+    return true
   }
 
   const handOver = async ({ rows: news }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
-    // What is found or sent meanwhile is not among these.
-    const isAll = isFound
-    const isStored = await answered(async (store) => {
-      await store.handOver(news)
-      return true
-    })
-    if (isStored && isAll) await forget()
+    const isStored = await answered(async (store) => await handOverTo(store, news))
     happened((at) => member.handedOver(news, isStored === true, at))
   }
 
@@ -369,10 +356,7 @@ export function nodesPart({
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member.voice(key, now()),
-      sentAlone: (receiver, incidents) => {
-        isFound = false
-        member.sentAlone(receiver, incidents)
-      },
+      sentAlone: (receiver, incidents) => member.sentAlone(receiver, incidents),
       isUpToOther: (key) => member.isUpToOther(key, now()),
     },
     follow: (following) => {

@@ -97,7 +97,7 @@ type Part = {
   isKnown: boolean
   /** Whether what is stored has to be read before anything is written. */
   mustRead: boolean
-  reading: { readonly id: number; readonly epoch: number } | undefined
+  reading: { readonly id: number; readonly epoch: number; readonly at: number } | undefined
   /** For how long the holder before was silent. */
   silentMs: number | undefined
   /** The highest number of writes that the store is known to have had, and the number of the last one that was tried. */
@@ -133,7 +133,11 @@ export class Membership {
   #hasLeft = false
   #ids = 0
   #seenAt: number
+  /** When the process last went on after it had stood still: what was requested before is out of date. */
+  #stillUntil = Number.NEGATIVE_INFINITY
   #beatAt: number
+  /** Whether the next question need not wait. */
+  #mayHurry = true
   readonly #beats = new Map<number, Beat>()
   /** Since when nodes have different configurations. */
   #differSince: number | undefined
@@ -150,9 +154,7 @@ export class Membership {
   readonly #dropped = new Set<string>()
   /** The rows of messages that it sent without the store and that a holder has to know. */
   #news: readonly StoredRow[] = []
-  /** The keys that it gives up with this event, which no other node has taken. */
-  readonly #givenUp = new Set<string>()
-  /** Those that the store got a short while ago, and what was given up then: a failover may lose them. */
+  /** Those that the store got a short while ago: a failover may lose them. */
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
   /** The least number of writes after the hand-over in progress. */
   #handingOver: number | undefined
@@ -194,6 +196,7 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
+      this.#mayHurry = true
       if (now >= this.#beatAt) this.#beat(now)
       this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
@@ -239,7 +242,7 @@ export class Membership {
     return this.#during(now, () => {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
-      if (!beat) return
+      if (!beat || beat.sentAt < this.#stillUntil) return
       if (beat.sentAt >= this.#answeredAt) this.#rows = rows
       this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
@@ -252,7 +255,11 @@ export class Membership {
       if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
-      if (shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
+      const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
+      if (isFree && this.#mayHurry && this.#beats.size === 0) {
+        this.#mayHurry = beat.asks.machine.type === 'read'
+        this.#beat(now)
+      }
     })
   }
 
@@ -268,8 +275,9 @@ export class Membership {
       const { reading, lease } = part
       if (reading?.id !== id) return
       part.reading = undefined
-      if (!stored || lease.hold?.epoch !== reading.epoch) part.mustRead = true
+      if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
       else this.#adopt(shard, stored, now)
+      this.#readIfNeeded(now)
     })
   }
 
@@ -284,15 +292,8 @@ export class Membership {
       if (incidents.has((row.attempt ?? row.last)?.incident ?? '')) return [{ ...one, row: { ...row, ends: over } }]
       return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
     })
-    const givenUp = rows.filter(({ row, subject }) => row && this.#givenUp.has(subject.key))
-    this.#handedOver = [...this.#handedOver, ...givenUp.map((row) => ({ row, at: this.#seenAt }))]
     this.#isLost = false
     this.#news = [...this.#news, ...news]
-  }
-
-  /** Takes rows of messages that this or an earlier process of the node sent without the store, to hand them over. */
-  takeSent(rows: readonly StoredRow[]): void {
-    this.#news = [...rows, ...this.#news]
   }
 
   handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
@@ -353,7 +354,9 @@ export class Membership {
 
   /** Another node has said in answer to a question of `askedAt` that it speaks. */
   otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => this.#speakers.note(node, askedAt))
+    return this.#during(now, () => {
+      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
+    })
   }
 
   /** The process ends in order, and has stored what it could. */
@@ -501,11 +504,12 @@ export class Membership {
 
   #during(now: number, work: () => void): readonly MemberEffect[] {
     this.#effects = []
-    this.#givenUp.clear()
     if (now - this.#seenAt >= standstillMs) {
       this.#answeredAt = Number.NEGATIVE_INFINITY
       this.#failingSince = undefined
+      this.#stillUntil = now
       this.#beats.clear()
+      this.#beatAt = now
     }
     this.#seenAt = now
     for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
@@ -551,7 +555,7 @@ export class Membership {
       return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 && !isTakenAway(lease) })
     const holdsMachine = holds(this.#parts.machine.lease, now)
     const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
-    const usual = usualDigest(this.#rows)
+    const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
     return askOf(lease, now, {
       isCandidate: this.#isCandidate(now) && holdsMachine,
       // The process before it of the same name has lost its machine by now.
@@ -560,9 +564,15 @@ export class Membership {
     })
   }
 
+  /** The own row may be older than the configuration. */
+  #current(row: NodeRow): NodeRow {
+    return row.facts ? { ...row, facts: { ...row.facts, digest: this.#settings.digest } } : row
+  }
+
   #isCandidate(now: number): boolean {
     // What it has told without the store comes first.
-    return this.#mayLead(now) && (this.#news.length === 0 || holds(this.#parts.network.lease, now))
+    const isBusy = this.#news.length > 0 || this.#handingOver !== undefined
+    return this.#mayLead(now) && (!isBusy || holds(this.#parts.network.lease, now))
   }
 
   #mayLead(now: number): boolean {
@@ -587,7 +597,7 @@ export class Membership {
     // Nor does it wait in memory, where it would hold up what is written and told about the machine.
     if (network.isKnown && !isByItself(this.#mode) && !this.#mayLead(now)) {
       network.isKnown = false
-      this.#giveUp(this.#networkKeys())
+      this.#release(this.#networkKeys())
     }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
@@ -629,7 +639,8 @@ export class Membership {
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
       // One in an epoch that is over is refused, whenever the store gets it.
       if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
-    } else if (isBack) part.lease = unsure(part.lease)
+    } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
+    else if (isBack) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
@@ -640,6 +651,7 @@ export class Membership {
   #handOverAgain(now: number): void {
     const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
     this.#news = [...new Set([...again, ...this.#news])]
+    this.#handedOver = []
   }
 
   #handOverIfNeeded(now: number): void {
@@ -651,14 +663,14 @@ export class Membership {
   }
 
   #readIfNeeded(now: number): void {
-    if (this.#news.length > 0) return
+    if (this.#news.length > 0 || this.#handingOver !== undefined) return
     for (const shard of shards) {
       const part = this.#parts[shard]
       const { mustRead, reading, lease } = part
       if (!mustRead || reading || !lease.hold || this.mode(now) !== 'member' || !holds(lease, now)) continue
       this.#ids += 1
       part.mustRead = false
-      part.reading = { id: this.#ids, epoch: lease.hold.epoch }
+      part.reading = { id: this.#ids, epoch: lease.hold.epoch, at: now }
       this.#effects.push({ type: 'read', id: this.#ids, shard })
     }
   }
@@ -707,11 +719,6 @@ export class Membership {
 
   #leaveOver(keys: readonly string[]): void {
     this.#leftOver = new Set([...this.#leftOver, ...keys])
-    this.#giveUp(keys)
-  }
-
-  #giveUp(keys: readonly string[]): void {
-    for (const key of keys) this.#givenUp.add(key)
     this.#release(keys)
   }
 
