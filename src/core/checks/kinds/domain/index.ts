@@ -144,7 +144,6 @@ const nameServers = check({
     },
     resolver: {
       type: 'text',
-      needs: 'nameServers',
       mistake: hostPortMistake,
       doc: 'Name server to ask for the NS records, as host, host:port or [ip6]:port; by default those of this machine',
     },
@@ -201,7 +200,8 @@ export default machineKind({
   },
   settings,
   target: ({ domain, server }) => urlTarget({ url: server ?? rdapServerOf(asciiOf(domain)) ?? '' }),
-  validate: ({ server }) => {
+  validate: ({ server, resolver, nameServers: areCompared }) => {
+    if (resolver !== undefined && !areCompared) return 'resolver needs nameServers: true'
     const url = server === undefined ? null : URL.parse(server)
     return url?.protocol === 'http:' && !isLoopbackHost(hostOf(url))
       ? 'server has to be https, or on loopback'
