@@ -1,7 +1,7 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/base/errors.ts'
-import { hostAndPort, type Setting } from '../../core/base/settings/index.ts'
+import { defaultsOf, hostAndPort, type Setting } from '../../core/base/settings/index.ts'
 import { type LoadedConfig, loadEdit } from '../../core/config/index.ts'
 import { type AnyReceiverKind, receiverKinds } from '../../core/watch/notify/index.ts'
 import { unknownName } from '../command/flags.ts'
@@ -177,7 +177,7 @@ async function keep(
 ): Promise<() => Promise<void>> {
   if (secrets === 'keychain') {
     const { keepSecret, placeOf, proveKeychain, removeSecret } = await import('../keychain/secrets.ts')
-    const target = kind.target({ ...defaultsOf(kind), ...typedSettings(kind, set) })
+    const target = kind.target({ ...defaultsOf(kind.settings), ...typedSettings(kind, set) })
     if (target?.host === undefined || target.port === undefined) {
       throw new Fault('Usage', `a secret of ${kind.name} cannot be bound to a host, as the keychain demands`, {
         hints: ['Use --secrets file, or give its address: --set server=https://HOST'],
@@ -200,11 +200,6 @@ async function keep(
   }
   return async () => rmSync(path, { force: true })
 }
-
-const defaultsOf = ({ settings }: AnyReceiverKind): Entry =>
-  Object.fromEntries(
-    Object.entries(settings).flatMap(([name, setting]) => ('default' in setting ? [[name, setting.default]] : [])),
-  )
 
 /** The account that reads the file: that of the service on this machine if root writes it, else that of svc.yaml. */
 async function ownerFor(config: string): Promise<{ readonly uid: number; readonly gid: number } | undefined> {

@@ -9,7 +9,16 @@ type Address = {
   /** Whether the host as written is loopback. */
   readonly loopback: boolean
 }
-const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
+
+/**
+ * A host without brackets.
+ *
+ * @example
+ * ```ts
+ * bare('[::1]') // '::1'
+ * ```
+ */
+export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 

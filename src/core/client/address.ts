@@ -1,5 +1,6 @@
 import { Fault } from '../base/errors.ts'
 import { isLoopbackHost } from '../base/loopback.ts'
+import { bare } from '../base/proxy-variables.ts'
 
 /** The address of a server. */
 export type Address = {
@@ -67,16 +68,6 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
     loopbackOnly: !secure && !insecureHttp,
   }
 }
-
-/**
- * The host as sockets expect it: an IPv6 address without brackets.
- *
- * @example
- * ```ts
- * bare('[::1]') // '::1'
- * ```
- */
-export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 function notHttp(input: string): Fault {
   // The text before an @ may be a password.

@@ -24,6 +24,7 @@ const inCode = (text: string): string => text.replaceAll('`', "'")
 const block = (text: string): string => (text.trim() === '' ? '' : `\n\`\`\`text\n${text}\n\`\`\``)
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const
 const inEntities = (text: string): string => text.replace(/[&<>]/g, (one) => entities[one as keyof typeof entities])
+const circles = { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' } as const
 /** Markdown, where a backslash precedes each character that could be markup. */
 const inMarkdown = (text: string): string => text.replace(/[\\`*_~|<>[\]()#+-]/g, '\\$&')
 const markdownLinks = (links: readonly Link[]): string =>
@@ -31,6 +32,9 @@ const markdownLinks = (links: readonly Link[]): string =>
 const plainLinks = (links: readonly Link[]): string => links.map(({ title, url }) => `${title}: ${url}`).join('\n')
 /** The texts that are there, one below the other. */
 const joined = (...texts: readonly string[]): string => texts.filter((text) => text.trim() !== '').join('\n')
+/** A message in Markdown: the title and the text as code, below an emoji. */
+const inBlock = (mark: string, { title, text, links }: Pick<ServiceMessage, 'title' | 'text' | 'links'>): string =>
+  joined(`:${mark}: \`${title}\`${block(text)}`, markdownLinks(links))
 
 const slack = service({
   name: 'slack',
@@ -185,7 +189,7 @@ const telegram = service({
   },
   secrets: { token: { shape: /^\d{5,12}:[\w-]{20,64}$/, looksLike: '123456:ABC…' } },
   limits: { title: 250, text: 3_800 },
-  words: { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' },
+  words: circles,
   request: ({ title, text, links, severity }, { token, chat, thread }, mark) => ({
     path: `/bot${token}/sendMessage`,
     json: {
@@ -219,7 +223,7 @@ const mattermost = service({
   words: emoji,
   request: ({ title, text, links }, { url }, mark) => ({
     path: new URL(url),
-    json: { text: joined(`:${mark}: \`${title}\`${block(text)}`, markdownLinks(links)) },
+    json: { text: inBlock(mark, { title, text, links }) },
   }),
   accepted: { body: 'ok' },
 })
@@ -239,7 +243,7 @@ const rocketchat = service({
   words: emoji,
   request: ({ title, text, links }, { url }, mark) => ({
     path: new URL(url),
-    json: { text: joined(`:${mark}: \`${title}\`${block(text)}`, markdownLinks(links)) },
+    json: { text: inBlock(mark, { title, text, links }) },
   }),
   accepted: { member: 'success', is: true },
 })
@@ -261,7 +265,7 @@ const googlechat = service({
   limits: { title: 500, text: 20_000, unit: 'bytes' },
   // `<users/all>` calls everybody.
   literal: (text) => inCode(text).replaceAll('<', '‹').replaceAll('>', '›'),
-  words: { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' },
+  words: circles,
   request: ({ title, text, links, notice }, { url }, mark) => ({
     path: new URL(`${url}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD`),
     json: {
@@ -292,7 +296,7 @@ const matrix = service({
   },
   secrets: { token: { shape: /^[\w.+/=~-]{16,512}$/, looksLike: 'syt_…' } },
   limits: { title: 250, text: 20_000, unit: 'bytes' },
-  words: { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' },
+  words: circles,
   request: ({ id, title, text, links, severity }, { token, channel }, mark) => ({
     method: 'PUT',
     // The transaction is the same in each attempt, so that the room shows a repeated message once.
@@ -330,7 +334,7 @@ const zulip = service({
       type: 'stream',
       to: channel,
       topic: topic ?? sanitize(monitorIn(notice.subject), 60),
-      content: joined(`:${mark}: \`${title}\`${block(text)}`, markdownLinks(links)),
+      content: inBlock(mark, { title, text, links }),
     },
   }),
   accepted: { member: 'result', is: 'success' },
@@ -457,7 +461,7 @@ const signal = service({
   },
   secrets: {},
   limits: { title: 250, text: 1_700 },
-  words: { critical: '🔴', warning: '🟠', resolved: '🟢', info: '🔵' },
+  words: circles,
   request: ({ title, text, links }, { number, recipients }, mark) => ({
     path: '/v2/send',
     json: { number, recipients, message: joined(`${mark} ${title}`, text, plainLinks(links)) },
