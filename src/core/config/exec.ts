@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { filesWithin, SilentShareError } from '../base/files/index.ts'
+import { filesWithin, lookMs, SilentShareError } from '../base/files/index.ts'
 import { ProbeError } from '../base/probe-error.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
 import type { Services } from '../checks/engine/index.ts'
@@ -39,7 +39,7 @@ export async function warningsOfPrograms(
   exec: Services['exec'],
 ): Promise<readonly Problem[]> {
   const { admitted } = await import('../base/system/allowed-program.ts')
-  const files = filesWithin(maxMs)
+  const files = filesWithin(lookMs)
   const warnings = await Promise.all(
     programs.map(async ({ command, path }): Promise<readonly Problem[]> => {
       try {

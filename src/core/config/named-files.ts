@@ -1,11 +1,9 @@
 import { resolve } from 'node:path'
 import { fileProblem } from '../base/file-errors.ts'
-import { type ConfiguredFiles, filesWithin, readText, SilentShareError } from '../base/files/index.ts'
+import { type ConfiguredFiles, filesWithin, lookMs, readText, SilentShareError } from '../base/files/index.ts'
 import { fileSecret, type NamedFile, secretMistake, willFail } from '../base/settings/index.ts'
 import { isMissing } from '../base/system/files.ts'
 
-/** Milliseconds that all shares with such files may take together. Monitors wait longer. */
-const maxMs = 1_000
 /** Bytes. A larger file is left to the monitors. */
 const maxLooked = 64 * 1_024
 
@@ -14,13 +12,13 @@ type Reading = { readonly folder: string; readonly uid: number | undefined }
 
 /**
  * Reads the files that svc.yaml names, as the monitors will. Returns what is wrong with each, in words that follow its name: a file may
- * still come, so that nothing of it is a mistake. Files on a share that does not answer in time are left to the monitors.
+ * still come, so that nothing of it is a mistake. Files on a share that does not answer in time are left to the monitors, which wait longer.
  */
 export async function warningsOfFiles(
   all: readonly NamedFile[],
   reading: Reading,
 ): Promise<ReadonlyMap<NamedFile, string>> {
-  const files = filesWithin(maxMs)
+  const files = filesWithin(lookMs)
   const warnings = await Promise.all(
     all.map(async (file) => {
       const warning = await warningOf(file, reading, files).catch((error: unknown) => {

@@ -164,8 +164,8 @@ export const isOnShare = (path: string): boolean => shareAt(path) !== undefined
 /** Milliseconds that a share or a pipe may take where no deadline of a monitor applies. */
 export const patienceMs = 5_000
 
-/** Milliseconds that a share may take to say whether something is at a path. */
-const lookMs = 500
+/** Milliseconds that all shares together may take for a look that only a warning or an answer to a question needs. */
+export const lookMs = 500
 
 /** Whether something is at a path. Throws SilentShareError when a share does not answer. */
 export async function isThere(path: string): Promise<boolean> {
