@@ -3,14 +3,19 @@
  * hundreds of small files cost more at every start than all of svc's own code. Drivers and the HTTP
  * server stay in node_modules and are loaded when they are due.
  */
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
 import { driverNames, drivers } from '../src/core/checks/drivers/index.ts'
 import { installation } from './driver-locks.ts'
 import { compiledEagerly } from './eager.ts'
+import { type FunctionRange, functionsRun, rangeOf } from './files-run.ts'
 import { bundled } from './sbom.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -25,7 +30,7 @@ const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils
 const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
 
 /** Parts of Node that take 1 to 8 ms to load, and of which most commands use nothing. */
-const dear = ['node:crypto', 'node:fs/promises', 'node:dns/promises']
+const dear = ['node:crypto', 'node:fs/promises', 'node:dns/promises', 'node:net']
 
 /** The code of a chunk, which loads such a part when it first uses it. rolldown writes `node_crypto.hash` for `hash`. */
 function loadedOnUse(code: string): string {
@@ -34,18 +39,66 @@ function loadedOnUse(code: string): string {
     const variable = name.replace(/\W/g, '_')
     if (!lazy.includes(`${variable}=require("${name}")`)) continue
     lazy = lazy
-      .replace(`${variable}=require("${name}")`, `${variable}=()=>process.getBuiltinModule("${name}")`)
+      .replace(
+        `${variable}=require("${name}")`,
+        `${variable}$loaded,${variable}=()=>${variable}$loaded??=process.getBuiltinModule("${name}")`,
+      )
       // Without the brackets, `new` would belong to the function that loads.
       .replaceAll(new RegExp(`\\bnew ${variable}\\.(\\w+)`, 'g'), `new (${variable}().$1)`)
       .replaceAll(`${variable}.`, `${variable}().`)
-    const other = new RegExp(`\\b${variable}(?!\\(\\)\\.|=\\(\\)=>)`).exec(lazy)
+    const other = new RegExp(`\\b${variable}(?!\\(\\)\\.|=\\(\\)=>|\\$loaded)`).exec(lazy)
     if (other) throw new Error(`a chunk uses ${name} in another form: ${lazy.substr(other.index, 60)}`)
   }
   return lazy
 }
 
-/** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
-const isEager = (name: string): boolean => name.startsWith('eager-')
+/**
+ * Exports as plain properties, once they are complete: V8 makes accessors slowly, and calls one at each use. No module of
+ * svc assigns to a variable that it exports.
+ */
+const plainExports = (code: string): string =>
+  code.replaceAll(
+    /Object\.defineProperty\(exports,"(\w+)",\{enumerable:!0,get:function\(\)\{return ([^{}]+)\}\}\)/g,
+    'exports.$1=$2',
+  )
+
+/**
+ * The functions that usual commands run, by the path of their chunk: a health check in process and at a server, and a
+ * change of roles. The commands run from the bundle, in a folder of their own.
+ */
+async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<FunctionRange>>> {
+  const home = mkdtempSync(join(tmpdir(), 'svc-build-'))
+  const portFile = join(home, 'port')
+  const program = join(root, 'bin/run.js')
+  const serve = [program, 'serve', '--port', '0', '--port-file', portFile, '--store', join(home, 'serve.db')]
+  const env = { PATH: process.env['PATH'], HOME: home, SVC_HOME: home }
+  const server = spawn(process.execPath, serve, { env, stdio: 'ignore' })
+  const exited = once(server, 'exit')
+  try {
+    while (server.exitCode === null && !(existsSync(portFile) && readFileSync(portFile, 'utf8'))) await pause(20)
+    const url = `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`
+    const config = join(home, 'monitors.yaml')
+    writeFileSync(config, `types: {App: [{kind: http, url: '${url}/livez'}]}`, { mode: 0o600 })
+    const functions = new Map<string, ReadonlySet<FunctionRange>>()
+    for (const command of [
+      ['health', '-m', 'Basic', '-t', 'Sql'],
+      ['health', '-m', 'Basic', '-t', 'App', '--config', config],
+      ['health', '-m', 'Basic', '-t', 'App', '--server', url],
+      ['users', 'list'],
+      ['roles', 'show', 'nobody'],
+    ]) {
+      const run = functionsRun([program, ...command], home)
+      // 3: unhealthy; 9: no such user.
+      if (![0, 3, 9].includes(run.exitCode ?? -1)) throw new Error(`svc ${command.join(' ')} ended with ${run.exitCode}`)
+      for (const [path, ranges] of run.functions) functions.set(path, ranges.union(functions.get(path) ?? new Set()))
+    }
+    return functions
+  } finally {
+    server.kill('SIGTERM')
+    await exited
+    rmSync(home, { recursive: true, force: true })
+  }
+}
 
 /** The folder of the package that a module belongs to. Undefined for our own. */
 const packageOf = (id: string): string | undefined => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
@@ -88,6 +141,7 @@ const bundle = await rolldown({
     alias: { ...Object.fromEntries(unused.map((name) => [name, stub('unused')])), debug: stub('silent-debug') },
   },
   external: (id) => external.some((name) => id === name || id.startsWith(`${name}/`)),
+  treeshake: { moduleSideEffects: [{ test: /[\\/]src[\\/]core[\\/]checks[\\/]database[\\/]/, sideEffects: false }] },
   logLevel: 'warn',
   // Modules in one group are loaded together on purpose.
   checks: { ineffectiveDynamicImport: false },
@@ -109,7 +163,12 @@ const { output } = await bundle.write({
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
       {
         name: 'eager-command',
-        test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/base/loopback.ts'),
+        test: modules(
+          'src/cli/command/base.ts',
+          'src/commands/health.ts',
+          'src/core/base/json.ts',
+          'src/core/base/loopback.ts',
+        ),
       },
       // Apart from what a health check in process runs through, which a command with a server does not load.
       {
@@ -132,6 +191,8 @@ const { output } = await bundle.write({
           'src/core/store/index.ts',
         ),
       },
+      { name: 'queries', test: modules('src/core/checks/database/queries.ts', 'src/core/checks/database/session.ts') },
+      { name: 'sqlite', test: modules('src/core/checks/kinds/sqlite/index.ts') },
       { name: 'eager-client', test: modules('src/core/client/index.ts') },
       {
         name: 'eager-answer',
@@ -157,7 +218,12 @@ for (const file of output) {
   if (file.type !== 'chunk') continue
   const path = `${root}dist/${file.fileName}`
   const code = loadedOnUse(readFileSync(path, 'utf8'))
-  writeFileSync(path, isEager(file.name) ? compiledEagerly(code) : code)
+  writeFileSync(path, file.moduleIds.some((id) => packageOf(id)) ? code : plainExports(code))
+}
+for (const [path, ranges] of await functionsOfCommands()) {
+  if (!path.startsWith(`${root}dist/`)) continue
+  const code = readFileSync(path, 'utf8')
+  writeFileSync(path, compiledEagerly(code, (start, end) => ranges.has(rangeOf(start, end))))
 }
 
 // Whoever passes the bundle on passes on these packages, whose licenses require their text beside them.

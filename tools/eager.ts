@@ -1,22 +1,26 @@
 import { type ESTree, parseSync } from 'rolldown/utils'
 
 /**
- * The code of a CommonJS chunk, with every function in parentheses: V8 compiles such a function with the script around
- * it, and so into the cache of compiled code. Others it compiles when they are first called, in every process anew,
- * because Node writes the cache before anything is called.
+ * The code of a CommonJS chunk, with parentheses around the functions that `runs` selects by their place: V8 compiles
+ * such a function with the script around it, and so into the cache of compiled code. Others it compiles when they are
+ * first called, in every process anew, because Node writes the cache before anything is called. A function that never
+ * runs would only make the cache larger, all of which is read at every start.
  *
  * A declaration at the top becomes a variable before everything else, where it is defined already. Characters beyond
  * ASCII become escapes: with a single one V8 holds the whole text in two bytes a character, and collects garbage sooner.
  */
-export function compiledEagerly(code: string): string {
+export function compiledEagerly(code: string, runs: (start: number, end: number) => boolean): string {
   const { program, errors } = parseSync('chunk.cjs', code, { sourceType: 'script', preserveParens: false })
   const [error] = errors
   if (error) throw new Error(error.message)
-  const declarations = program.body.filter(isDeclaration)
-  const parentheses = expressionsIn(program, undefined).flatMap(({ start, end }) => [
-    { at: start, text: '(' },
-    { at: end, text: ')' },
-  ])
+  const selected = ({ start, end }: ESTree.Node): boolean => runs(start, end)
+  const declarations = program.body.filter(isDeclaration).filter(selected)
+  const parentheses = expressionsIn(program, undefined)
+    .filter(selected)
+    .flatMap(({ start, end }) => [
+      { at: start, text: '(' },
+      { at: end, text: ')' },
+    ])
   parentheses.sort((a, b) => a.at - b.at)
   /** A part of the code with its parentheses: those of whole functions in it. */
   const part = (start: number, end: number): string => {

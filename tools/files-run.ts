@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,30 +12,52 @@ import { fileURLToPath } from 'node:url'
 export function filesRun(command: readonly string[]): readonly string[] {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'svc-files-run-'))
-  const coverage = join(folder, 'coverage')
   try {
-    const env = { PATH: process.env['PATH'], HOME: folder, SVC_HOME: folder, NODE_V8_COVERAGE: coverage }
-    spawnSync(process.execPath, [join(root, 'bin/dev.js'), ...command], { env, stdio: 'ignore' })
-    const files = new Set<string>()
-    for (const name of readdirSync(coverage)) {
-      const { result } = JSON.parse(readFileSync(join(coverage, name), 'utf8')) as Coverage
-      for (const { url, functions } of result) {
-        const path = url.startsWith('file:') ? fileURLToPath(url) : ''
-        if (!path.startsWith(join(root, 'src'))) continue
-        // The first function of a script is the script itself.
-        if (functions.slice(1).some(({ ranges }) => (ranges[0]?.count ?? 0) > 0)) files.add(path.slice(root.length))
-      }
-    }
-    return [...files].sort()
+    const { functions } = functionsRun([join(root, 'bin/dev.js'), ...command], folder)
+    const files = [...functions.keys()].filter((file) => file.startsWith(join(root, 'src')))
+    return files.map((file) => file.slice(root.length)).sort()
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
+/** Where a function begins and ends in its file, in UTF-16 code units. */
+export type FunctionRange = `${number} ${number}`
+export const rangeOf = (start: number, end: number): FunctionRange => `${start} ${end}`
+
+type CommandRun = {
+  readonly exitCode: number | null
+  /** The functions that ran, by the path of their file. Files of which none ran are missing. */
+  readonly functions: ReadonlyMap<string, ReadonlySet<FunctionRange>>
+}
+
+/** Runs a program of Node with its arguments, in a home folder, and waits for its end. */
+export function functionsRun(command: readonly string[], home: string): CommandRun {
+  const coverage = mkdtempSync(join(realpathSync(home), 'coverage-'))
+  const env = { PATH: process.env['PATH'], HOME: home, SVC_HOME: home, NODE_V8_COVERAGE: coverage }
+  const { status } = spawnSync(process.execPath, command, { env, stdio: 'ignore' })
+  const functions = new Map<string, Set<FunctionRange>>()
+  for (const name of readdirSync(coverage)) {
+    const { result } = JSON.parse(readFileSync(join(coverage, name), 'utf8')) as Coverage
+    for (const script of result) {
+      if (!script.url.startsWith('file:')) continue
+      // The first function of a script is the script itself.
+      const ran = script.functions.slice(1).flatMap(({ ranges: [range] }) => (range && range.count > 0 ? [range] : []))
+      if (ran.length === 0) continue
+      const path = fileURLToPath(script.url)
+      const ranges = ran.map(({ startOffset, endOffset }) => rangeOf(startOffset, endOffset))
+      functions.set(path, new Set([...(functions.get(path) ?? []), ...ranges]))
+    }
+  }
+  return { exitCode: status, functions }
+}
+
 type Coverage = {
   readonly result: readonly {
     readonly url: string
-    readonly functions: readonly { readonly ranges: readonly { readonly count: number }[] }[]
+    readonly functions: readonly {
+      readonly ranges: readonly { readonly startOffset: number; readonly endOffset: number; readonly count: number }[]
+    }[]
   }[]
 }
 

@@ -1,4 +1,4 @@
-import { fstatSync, readFileSync, writeSync } from 'node:fs'
+import { fstatSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { withoutCommands } from '../../core/base/sanitize.ts'
 import type { CommandClock, InputStream, Io, OutputStream, ProcessEnvironment, SignalName, Signals } from './io.ts'
@@ -170,6 +170,7 @@ const descriptors = { stdout: 1, stderr: 2 } as const
 /** One of the standard streams. Node's own stream is made only where it is needed, because that takes 4 ms. */
 abstract class StandardStream extends OutputScreen {
   readonly #name: keyof typeof descriptors
+  #streaming = false
 
   constructor(name: keyof typeof descriptors, env: ProcessEnvironment, colour: () => Io['colour']) {
     super(env, process.platform, colour)
@@ -203,25 +204,12 @@ abstract class StandardStream extends OutputScreen {
   get stream(): NodeJS.WriteStream {
     return process[this.#name]
   }
-}
 
-/**
- * The only way to write to standard output. Node ends a process that writes to it without listening for errors, and
- * prints the source line of the write. It also reports success when only half of the data fits into a file.
- */
-class StandardOutput extends StandardStream implements OutputStream {
-  readonly #lost: (error: NodeJS.ErrnoException) => void
-  #failed = false
-  #streaming = false
-
-  constructor(env: ProcessEnvironment, colour: () => Io['colour'], lost: (error: NodeJS.ErrnoException) => void) {
-    super('stdout', env, colour)
-    this.#lost = lost
-  }
-
+  /**
+   * Writes without the stream, except to a terminal and for a text that a pipe or a socket may not accept at once: a
+   * blocking write would keep the process from handling ctrl-C.
+   */
   protected override send(bytes: Uint8Array): boolean {
-    // A reader could not notice the gap before later output.
-    if (this.#failed) return false
     if (this.#needsStream(bytes)) return this.#writeStream(bytes)
     let at = 0
     try {
@@ -231,37 +219,61 @@ class StandardOutput extends StandardStream implements OutputStream {
       const { code } = error as NodeJS.ErrnoException
       // The pipe is full, and its creator made it non-blocking: the stream waits for it.
       if (code === 'EAGAIN') return this.#writeStream(bytes.subarray(at))
-      this.#fail(error as NodeJS.ErrnoException)
+      this.failed(error as NodeJS.ErrnoException)
       return code === 'EPIPE'
     }
   }
 
   #writeStream(bytes: Uint8Array): boolean {
     this.#streaming = true
-    // oclif throws every error that its listener receives, except EPIPE.
-    process.stdout.removeAllListeners('error').on('error', (error) => this.#fail(error))
-    process.stdout.write(bytes)
+    this.writable().write(bytes)
     return true
   }
 
-  /**
-   * Terminals need the stream, and so do pipes and sockets for a text that they may not accept at once: a blocking write
-   * would keep the process from handling ctrl-C. Everything else is written without the stream, which takes 4 ms to
-   * create.
-   */
   #needsStream(bytes: Uint8Array): boolean {
     // Data still in the stream must go first.
     if (this.#streaming) return true
     try {
       const stat = fstatSync(this.descriptor)
-      if (stat.isFIFO() || stat.isSocket()) return bytes.length > maxAtOnce
-      return stat.isCharacterDevice() && process.stdout.isTTY === true
+      return stat.isFIFO() || stat.isSocket() ? bytes.length > maxAtOnce : isTerminal(this.#name)
     } catch {
       return true
     }
   }
 
-  #fail(error: NodeJS.ErrnoException): void {
+  /** Node's stream, with a listener for its errors. */
+  protected writable(): NodeJS.WriteStream {
+    return this.stream
+  }
+
+  /** Called with the error of a write. */
+  protected failed(_error: NodeJS.ErrnoException): void {}
+}
+
+/**
+ * The only way to write to standard output. Node ends a process that writes to it without listening for errors, and
+ * prints the source line of the write. It also reports success when only half of the data fits into a file.
+ */
+class StandardOutput extends StandardStream implements OutputStream {
+  readonly #lost: (error: NodeJS.ErrnoException) => void
+  #failed = false
+
+  constructor(env: ProcessEnvironment, colour: () => Io['colour'], lost: (error: NodeJS.ErrnoException) => void) {
+    super('stdout', env, colour)
+    this.#lost = lost
+  }
+
+  protected override send(bytes: Uint8Array): boolean {
+    // A reader could not notice the gap before later output.
+    return !this.#failed && super.send(bytes)
+  }
+
+  protected override writable(): NodeJS.WriteStream {
+    // oclif throws every error that its listener receives, except EPIPE.
+    return process.stdout.removeAllListeners('error').on('error', (error) => this.failed(error))
+  }
+
+  protected override failed(error: NodeJS.ErrnoException): void {
     if (this.#failed) return
     this.#failed = true
     if (error.code !== 'EPIPE') this.#lost(error)
@@ -275,17 +287,13 @@ class StandardError extends StandardStream implements OutputStream {
   constructor(env: ProcessEnvironment, colour: () => Io['colour']) {
     super('stderr', env, colour)
   }
-
-  protected override send(data: Uint8Array): boolean {
-    process.stderr.write(data)
-    return true
-  }
 }
 
-/** Whether this stream is a terminal. Pipes and files are recognized without creating the stream, which takes 4 ms. */
+/** Whether this stream is a terminal. All else, also /dev/null, is recognized without the stream, which takes 4 ms. */
 function isTerminal(name: keyof typeof descriptors): boolean {
   try {
-    if (!fstatSync(descriptors[name]).isCharacterDevice()) return false
+    const stat = fstatSync(descriptors[name])
+    if (!stat.isCharacterDevice() || stat.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
     // Node's stream may still know.
   }

@@ -24,24 +24,24 @@ const wide: readonly (readonly [number, number])[] = [
 /** Texts with one column per character: Latin letters, punctuation, arrows, lines, and the signs that svc shows. */
 const narrow = /^[ -~\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc✓✗]*$/
 /** Characters that may combine several code points into one grapheme. */
-const joining =
+const joining = () =>
   /[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Extended_Pictographic}\p{Regional_Indicator}\u1160-\u11ff]/u
 /** Characters without a width: marks, joiners, and the later parts of a Hangul syllable. */
-const invisible = /^[\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u1160-\u11ff]$/u
-const emoji = /^\p{Emoji_Presentation}$/u
-const pictogram = /[\p{Extended_Pictographic}\p{Regional_Indicator}]/u
+const invisible = () => /^[\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}\u1160-\u11ff]$/u
+const emoji = () => /^\p{Emoji_Presentation}$/u
+const pictogram = () => /[\p{Extended_Pictographic}\p{Regional_Indicator}]/u
 
 function charWidth(char: string): number {
   const code = char.codePointAt(0) ?? 0
   if (code < 0x300) return 1
-  if (invisible.test(char)) return 0
-  return wide.some(([from, to]) => code >= from && code <= to) || emoji.test(char) ? 2 : 1
+  if (invisible().test(char)) return 0
+  return wide.some(([from, to]) => code >= from && code <= to) || emoji().test(char) ? 2 : 1
 }
 
 let segmenter: Intl.Segmenter | undefined
 /** Splits a text into graphemes, so that no cut falls inside one. */
 const graphemes = (text: string): readonly string[] => {
-  if (!joining.test(text)) return Array.from(text)
+  if (!joining().test(text)) return Array.from(text)
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   return Array.from(segmenter.segment(text), (part) => part.segment)
 }
@@ -50,7 +50,7 @@ const graphemes = (text: string): readonly string[] => {
 function graphemeWidth(grapheme: string): number {
   const widths = Array.from(grapheme, charWidth)
   if (grapheme.includes('\ufe0f')) return 2
-  return pictogram.test(grapheme) ? Math.max(...widths) : widths.reduce((sum, width) => sum + width, 0)
+  return pictogram().test(grapheme) ? Math.max(...widths) : widths.reduce((sum, width) => sum + width, 0)
 }
 
 /** The width in columns. `text` is one line without escape sequences. */

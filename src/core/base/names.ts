@@ -8,7 +8,7 @@ const maxLength = 128
  * Control characters, invisible ones and blanks other than spaces (which make two names look alike), line breaks and
  * lone surrogates.
  */
-const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
+const invisible = () => /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
 
 /**
  * @example
@@ -16,7 +16,7 @@ const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Poin
  * hasInvisible('bob\u200b') // true
  * ```
  */
-export const hasInvisible = (text: string): boolean => invisible.test(text)
+export const hasInvisible = (text: string): boolean => invisible().test(text)
 
 /**
  * The rule that the name of a user, a key, a role or a permission breaks, for a sentence that begins with it; undefined

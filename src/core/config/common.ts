@@ -8,7 +8,9 @@ export const commonSettings = {
   name: {
     type: 'text',
     // No control or format characters, because the name is printed and typed in many places.
-    pattern: /^(?![\p{Z}])[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<![\p{Z}])$/u,
+    get pattern() {
+      return /^(?![\p{Z}])[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<![\p{Z}])$/u
+    },
     doc: 'Name, unique among the monitors of its kind, up to 100 printable characters; default: the kind',
   },
   timeout: {

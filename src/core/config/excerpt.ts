@@ -138,21 +138,21 @@ function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): Visible
 }
 
 /** Controls, bidirectional and invisible characters, which could change what a terminal shows. */
-const unsafe = /[\p{C}\p{Zl}\p{Zp}]/gu
-const wide =
+const unsafe = () => /[\p{C}\p{Zl}\p{Zp}]/gu
+const wide = () =>
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u
 
 /** The line of a place with a caret below it: two lines, joined by a line feed. */
 export function excerpt(text: string, place: DocumentPlace, keys: KnownKeys, onlyKnown: boolean): string {
   const line = (text.split('\n', place.line)[place.line - 1] ?? '').replace(/\r$/, '')
   const { text: part, columnOf } = visiblePart(line, keys, onlyKnown)
-  const visible = part.replaceAll('\t', ' ').replace(unsafe, '�')
+  const visible = part.replaceAll('\t', ' ').replace(unsafe(), '�')
   const caret = Math.min(columnOf(place.column - 1), visible.endsWith(hidden) ? visible.length - 1 : visible.length)
   // A long line is shown from a little before the place.
   const from = caret < maxColumns - 10 ? 0 : caret - Math.floor(maxColumns / 2)
   const window = `${from > 0 ? hidden : ''}${visible.slice(from > 0 ? from + 1 : 0)}`
   const cut = window.length > maxColumns ? `${window.slice(0, maxColumns - 1)}${hidden}` : window
-  const before = Array.from(cut.slice(0, caret - from), (sign) => (wide.test(sign) ? '  ' : ' ')).join('')
+  const before = Array.from(cut.slice(0, caret - from), (sign) => (wide().test(sign) ? '  ' : ' ')).join('')
   const label = String(place.line)
   return `${label} | ${cut.trimEnd()}\n${' '.repeat(label.length)} | ${before}^`
 }

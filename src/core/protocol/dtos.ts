@@ -36,7 +36,7 @@ import {
 /** The name of something that exists: a user, a monitor. A name that does not exist is not found. */
 const nameOf = name({ max: limits.nameCharacters })
 /** Not blank. */
-const filled = /\S/u
+const filled = () => /\S/u
 
 /** Interface 2.5 */
 export const ResponseError = dto('ResponseError', { ErrorCode: text, FieldName: text, Message: text, Meta: map })
@@ -58,7 +58,7 @@ export type ErrorResponse = Infer<typeof ErrorResponse>
 /** Interface 2.1 */
 export const Authenticate = dto('Authenticate', {
   // An empty one means none, and a blank one is a mistake (A1).
-  provider: textOf({ max: limits.nameCharacters, pattern: /^(?:[^\s\p{Cc}][^\p{Cc}]*)?$/u }),
+  provider: textOf({ max: limits.nameCharacters, pattern: () => /^(?:[^\s\p{Cc}][^\p{Cc}]*)?$/u }),
   State: text,
   oauth_token: text,
   oauth_verifier: text,
@@ -98,7 +98,7 @@ export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
 /** Existing clients expect exactly these names in the answer (A11). */
 export const GetAccessToken = dto('GetAccessToken', {
-  RefreshToken: textOf({ needed: true, pattern: /^\s*svc_rt_[A-Za-z0-9_-]{49}\s*$/u }),
+  RefreshToken: textOf({ needed: true, pattern: () => /^\s*svc_rt_[A-Za-z0-9_-]{49}\s*$/u }),
 })
 export type GetAccessToken = Infer<typeof GetAccessToken>
 export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
@@ -159,7 +159,7 @@ export type EndSessionResponse = Infer<typeof EndSessionResponse>
 /** Of a role or a permission that is granted: as visible as the name of a user (O2). */
 const grantedRole = name({
   max: limits.nameCharacters,
-  pattern:
+  pattern: () =>
     /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
 })
 /** Of one that is removed: a store may hold some that nobody could grant today. */
@@ -270,10 +270,10 @@ export const GetServerTypesResponse = dto('GetServerTypesResponse', {
 export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
 
 /** Without control characters, invisible ones (which make two names look alike) and line breaks. */
-const line = { late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u } as const
+const line = { late: true, pattern: () => /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u } as const
 
 /** As `line`, not empty, and without white space at its ends. */
-const trimmedLine =
+const trimmedLine = () =>
   /^[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?:[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])?$/u
 
 const second = 1_000
@@ -649,7 +649,7 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
   Duration: durationOf({ min: 0, max: 100 * day }),
   ExitCode: integerOf({ min: 0, max: 255 }),
   MaxDuration: durationOf({ min: second, max: 100 * day }),
-  Output: textOf({ max: 4_000, late: true, pattern: /^(?:[\t\n]|[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])*$/u }),
+  Output: textOf({ max: 4_000, late: true, pattern: () => /^(?:[\t\n]|[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])*$/u }),
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 

@@ -32,14 +32,14 @@ export function logOnce(log: Log, entry: LogEntry, then: () => void = () => {}):
 const textLimit = 256
 const stackLimit = 8_192
 /** Control characters, and characters that reverse or hide text on a screen. */
-const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
-const unsafeInStack = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
+const unsafe = () => /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
+const unsafeInStack = () => /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 const escaped = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
 const cut = (text: string, limit: number): string => (text.length > limit ? `${text.slice(0, limit)}…` : text)
 
 /** External text for a log line or a message: unprintable characters escaped, at most 256 characters. */
-export const escapeControls = (text: string): string => cut(cut(text, textLimit).replace(unsafe, escaped), textLimit)
+export const escapeControls = (text: string): string => cut(cut(text, textLimit).replace(unsafe(), escaped), textLimit)
 
 /** The stack of a thrown value with its causes, line breaks kept. */
 export function stackOf(thrown: unknown): string {
@@ -49,5 +49,5 @@ export function stackOf(thrown: unknown): string {
     parts.push(error instanceof Error ? (error.stack ?? error.message) : `thrown: ${typeof error}`)
     error = error instanceof Error ? error.cause : undefined
   }
-  return cut(parts.join('\ncaused by ').replace(unsafeInStack, escaped), stackLimit)
+  return cut(parts.join('\ncaused by ').replace(unsafeInStack(), escaped), stackLimit)
 }

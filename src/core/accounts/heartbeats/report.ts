@@ -150,7 +150,7 @@ const isIn = (value: number, { min = -Infinity, max = Infinity }: Range): boolea
 
 type TextField = 'Name' | 'Message' | 'Version' | 'Output'
 
-const matches = ({ pattern }: Text, text: string): boolean => text.isWellFormed() && (pattern?.test(text) ?? true)
+const matches = ({ pattern }: Text, text: string): boolean => text.isWellFormed() && (pattern?.().test(text) ?? true)
 
 function textProblems(
   field: TextField,

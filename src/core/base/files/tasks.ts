@@ -1,9 +1,14 @@
-import { constants, type Stats } from 'node:fs'
-import { access, lstat, open, opendir, realpath, stat } from 'node:fs/promises'
+import { lstat as callLstat, stat as callStat, constants, type Stats } from 'node:fs'
+import { access, open, opendir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { type PathPlace, placeOf } from '../own-files.ts'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
+
+// node:fs/promises takes 2 ms to load, and most commands only look whether a file exists.
+const stat = promisify(callStat)
+const lstat = promisify(callLstat)
 
 /** The status of a file, which is read without opening the file. Times are milliseconds since 1970. */
 export type FileStatus = {

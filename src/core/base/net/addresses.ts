@@ -25,9 +25,22 @@ export const isLocal = (ip: string): boolean => ip.startsWith('/') || isLoopback
 export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
-/** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */
-const closed = new BlockList()
-for (const [network, prefix] of [
+/** Whether an address is in one of these networks. The list is made on first use, which loads node:net. */
+function isIn(
+  networks: readonly (readonly [network: string, prefix: number])[],
+): (ip: string, type: AddressFamily) => boolean {
+  let list: BlockList | undefined
+  return (ip, type) => {
+    if (list === undefined) {
+      list = new BlockList()
+      for (const [network, prefix] of networks) list.addSubnet(network, prefix, familyOf(network))
+    }
+    return list.check(ip, type)
+  }
+}
+
+/** Outside the public Internet: private, local, shared, documentation, multicast and reserved networks. */
+const isClosed = isIn([
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
@@ -42,28 +55,22 @@ for (const [network, prefix] of [
   ['198.51.100.0', 24],
   ['203.0.113.0', 24],
   ['224.0.0.0', 3],
-] as const) {
-  closed.addSubnet(network, prefix, 'ipv4')
-}
-// Teredo and 6to4 addresses contain arbitrary IPv4 addresses.
-for (const [network, prefix] of [
+  // Teredo and 6to4 addresses contain arbitrary IPv4 addresses.
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
   ['3fff::', 20],
-] as const) {
-  closed.addSubnet(network, prefix, 'ipv6')
-}
-const global6 = new BlockList()
-global6.addSubnet('2000::', 3, 'ipv6')
-
-const linkLocal = new BlockList()
-linkLocal.addSubnet('169.254.0.0', 16, 'ipv4')
-linkLocal.addSubnet('fe80::', 10, 'ipv6')
+])
+const isGlobal6 = isIn([['2000::', 3]])
+const isLinkLocal = isIn([
+  ['169.254.0.0', 16],
+  ['fe80::', 10],
+])
 /** "Every address": a connection to it reaches this machine. */
-const unspecified = new BlockList()
-unspecified.addAddress('0.0.0.0', 'ipv4')
-unspecified.addAddress('::', 'ipv6')
+const isUnspecified = isIn([
+  ['0.0.0.0', 32],
+  ['::', 128],
+])
 
 /**
  * How near an address is: on this machine, on its link (without a router between), or beyond. Behind a proxy, a name
@@ -78,8 +85,8 @@ unspecified.addAddress('::', 'ipv6')
  */
 export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
   const type = familyOf(ip)
-  if (isLocal(ip) || isLoopbackHost(ip) || unspecified.check(ip, type)) return 'machine'
-  return linkLocal.check(ip, type) ? 'link' : 'routed'
+  if (isLocal(ip) || isLoopbackHost(ip) || isUnspecified(ip, type)) return 'machine'
+  return isLinkLocal(ip, type) ? 'link' : 'routed'
 }
 
 const reaches = ['routed', 'link', 'machine'] as const
@@ -101,6 +108,6 @@ export const leadsNearer = (from: string, to: string): boolean =>
  * ```
  */
 export function isPublic(ip: string): boolean {
-  if (isIP(ip) === 4) return !closed.check(ip, 'ipv4')
-  return isIP(ip) === 6 && global6.check(ip, 'ipv6') && !closed.check(ip, 'ipv6')
+  if (isIP(ip) === 4) return !isClosed(ip, 'ipv4')
+  return isIP(ip) === 6 && isGlobal6(ip, 'ipv6') && !isClosed(ip, 'ipv6')
 }

@@ -387,13 +387,13 @@ type Patterned = {
 type Listed = Patterned & { readonly allowsEmpty?: true }
 
 /** Text that matches the pattern of its setting, if that has one. */
-function readPattern(value: unknown, { pattern, mistake, doc }: Patterned, at: At): string | undefined {
+function readPattern(value: unknown, setting: Patterned, at: At): string | undefined {
   const written = readText(value, at)
   if (written === undefined) return undefined
-  const message = mistake?.(written)
+  const message = setting.mistake?.(written)
   if (message !== undefined) return at.report(message)
-  if (!pattern || pattern.test(written)) return written
-  return at.report(`has the invalid value ${describe(written)}: ${doc}`)
+  if (setting.pattern?.test(written) ?? true) return written
+  return at.report(`has the invalid value ${describe(written)}: ${setting.doc}`)
 }
 
 const allText = (value: readonly unknown[], setting: Listed, at: At): readonly string[] =>

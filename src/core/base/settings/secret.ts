@@ -74,7 +74,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
     // Users paste this line into a shell, so it contains only plain hosts.
-    const command = plainHost.test(target.host.replace(/^\[(.*)\]$/, '$1'))
+    const command = plainHost().test(target.host.replace(/^\[(.*)\]$/, '$1'))
       ? `svc secrets set ${name} --for ${place}`
       : 'svc secrets set'
     if (!stored) throw unread(origin, `the keychain has no secret of that name: ${command}`)
@@ -91,7 +91,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
  * The characters of names and addresses. Many others end a URL's host or are dropped from it, but would be part of the
  * name here.
  */
-const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
+const plainHost = () => /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
 
 /**
  * A host and port as one text, the same for every spelling of the host: letter case, IDN, IPv6. A name server gets
@@ -105,7 +105,7 @@ const plainHost = /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
 export function hostAndPort(host: string, port: number): string {
   const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
   const written = bare.includes(':') ? `[${bare}]` : bare
-  const url = plainHost.test(bare) ? URL.parse(`http://${written}`) : null
+  const url = plainHost().test(bare) ? URL.parse(`http://${written}`) : null
   return `${url?.hostname ?? written.toLowerCase()}:${port}`
 }
 

@@ -13,7 +13,7 @@ import {
 import type { XmlElement, XmlRead } from './xml.ts'
 
 /** The name after a dot may hold what no other part of a path begins with: `$.database:ping`, `$.build version`. */
-const jsonStep =
+const jsonStep = () =>
   /\.(?!\d+(?:[.[]|$))([\p{L}\p{N}_$@:-]+(?: +[\p{L}\p{N}_$@:-]+)*)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]/uy
 
 /**
@@ -29,10 +29,11 @@ const jsonStep =
 export function parseJsonPath(path: string): readonly (string | number)[] | undefined {
   if (!path.startsWith('$')) return undefined
   const steps: (string | number)[] = []
+  const pattern = jsonStep()
   let at = 1
   while (at < path.length) {
-    jsonStep.lastIndex = at
-    const step = jsonStep.exec(path)
+    pattern.lastIndex = at
+    const step = pattern.exec(path)
     if (!step) return undefined
     const [whole, name, index, single, double] = step
     steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
@@ -97,7 +98,7 @@ type Step =
 /** A node that a path selects: an element, or the value of an attribute. */
 export type XmlNode = XmlElement | { readonly value: string }
 
-const xmlStep = /^(?:@([\p{L}_][\p{L}\p{N}_.:-]*)|(\*|[\p{L}_][\p{L}\p{N}_.:-]*\*?)(?:\[(\d{1,9})\])?)$/u
+const xmlStep = () => /^(?:@([\p{L}_][\p{L}\p{N}_.:-]*)|(\*|[\p{L}_][\p{L}\p{N}_.:-]*\*?)(?:\[(\d{1,9})\])?)$/u
 
 /**
  * The steps of a path: `/VAST/Ad[0]/InLine/@id`, relative without the first slash. A name without an index selects
@@ -109,7 +110,7 @@ export function parseXmlPath(path: string): readonly Step[] | undefined {
   if (written === '.') return []
   const steps: Step[] = []
   for (const part of written.split('/')) {
-    const [whole, attribute, name = '', index] = xmlStep.exec(part) ?? []
+    const [whole, attribute, name = '', index] = xmlStep().exec(part) ?? []
     if (whole === undefined || steps.at(-1)?.of === 'attribute') return undefined
     if (attribute !== undefined) steps.push({ of: 'attribute', name: attribute })
     else {

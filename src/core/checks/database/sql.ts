@@ -24,7 +24,7 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   if (!reads.has(first.toLowerCase()))
     return `sql begins with ${quote(first, 32)}: only SELECT (or WITH … SELECT) is allowed`
   if (dialect === 'sqlserver') return transactProblem(sql)
-  return (dialect === 'mysql' ? mysqlProblem(sql) : undefined) ?? severalProblem(sql, shapesOf[dialect])
+  return (dialect === 'mysql' ? mysqlProblem(sql) : undefined) ?? severalProblem(sql, shapesOf[dialect]())
 }
 
 /** Refuses statements that the database itself would allow to write. Throws ProbeError. */
@@ -49,7 +49,7 @@ type Shapes = readonly (readonly [Kind, RegExp])[]
  * The tokens of Transact-SQL. Strings, names in brackets or quotes, and comments contain one another only as text.
  * Anything not listed is `unknown`, and refused.
  */
-const transactShapes: Shapes = [
+const transactShapes = (): Shapes => [
   ['space', /[ \t\r\n]+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
   ['opaque', /'(?:[^']|'')*'|"(?:[^"]|"")*"|\[(?:[^\]]|\]\])*\]/y],
   ['number', /0x[\da-f]*|\$?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?/iy],
@@ -59,7 +59,7 @@ const transactShapes: Shapes = [
 ]
 
 /** The tokens of the other dialects outside of comments, strings and names in quotes. */
-const others: Shapes = [
+const others = (): Shapes => [
   ['word', /[\p{L}_][\p{L}\p{N}_$]*/uy],
   ['sign', /[\s\S]/uy],
 ]
@@ -68,24 +68,24 @@ const others: Shapes = [
  * The tokens of the other dialects, as far as it takes to find the end of a statement. What begins like a string or a comment and
  * does not end as one is `unknown`: settings of the server decide about a part of these forms.
  */
-const shapesOf: { readonly [D in Exclude<Dialect, 'sqlserver'>]: Shapes } = {
-  postgres: [
+const shapesOf: { readonly [D in Exclude<Dialect, 'sqlserver'>]: () => Shapes } = {
+  postgres: () => [
     ['space', /\s+|--[^\n]*|\/\*(?:(?!\/\*)[\s\S])*?\*\//y],
     ['opaque', /[eE]'(?:[^'\\]|\\[\s\S])*'|'[^']*'|"[^"]*"|(\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$)[\s\S]*?\1/uy],
     ['unknown', /['"]|\/\*|\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$/uy],
-    ...others,
+    ...others(),
   ],
-  mysql: [
+  mysql: () => [
     ['space', /\s+|#[^\n]*|--(?=\s|$)[^\n]*|\/\*[\s\S]*?\*\//y],
     ['opaque', /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"|`[^`]*`/y],
     ['unknown', /['"`]|\/\*/y],
-    ...others,
+    ...others(),
   ],
-  sqlite: [
+  sqlite: () => [
     ['space', /\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/y],
     ['opaque', /'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]/y],
     ['unknown', /['"`[]/y],
-    ...others,
+    ...others(),
   ],
 }
 
@@ -126,7 +126,7 @@ function transactProblem(sql: string): string | undefined {
   const odd = unclear.exec(sql)?.[0]
   if (odd !== undefined)
     return `sql contains ${codeOf(odd)}: of the control characters, only tabs and line ends are allowed`
-  const tokens = tokensOf(sql, transactShapes)
+  const tokens = tokensOf(sql, transactShapes())
   for (const [at, { kind, text }] of tokens.entries()) {
     const next = tokens[at + 1]
     if (kind === 'unknown') {

@@ -165,7 +165,7 @@ export const textOfTarget = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' } as const
 
 function textPattern({ pattern, not }: Text, notation: Notation): JsonSchema {
   const without = not === undefined ? {} : { not: { const: not } }
-  if (pattern !== undefined) return { pattern: portable(pattern), ...without }
+  if (pattern !== undefined) return { pattern: portable(pattern()), ...without }
   return { ...(notation === 'parameter' ? textOfTarget : {}), ...without }
 }
 
