@@ -89,8 +89,10 @@ async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<Fu
     ]) {
       const run = functionsRun([program, ...command], home)
       // 3: unhealthy; 9: no such user.
-      if (![0, 3, 9].includes(run.exitCode ?? -1)) throw new Error(`svc ${command.join(' ')} ended with ${run.exitCode}`)
-      for (const [path, ranges] of run.functions) functions.set(path, ranges.union(functions.get(path) ?? new Set()))
+      if (![0, 3, 9].includes(run.exitCode ?? -1))
+        throw new Error(`svc ${command.join(' ')} ended with ${run.exitCode}`)
+      for (const [path, ranges] of run.functions)
+        functions.set(path, new Set([...ranges, ...(functions.get(path) ?? [])]))
     }
     return functions
   } finally {
@@ -223,7 +225,10 @@ for (const file of output) {
 for (const [path, ranges] of await functionsOfCommands()) {
   if (!path.startsWith(`${root}dist/`)) continue
   const code = readFileSync(path, 'utf8')
-  writeFileSync(path, compiledEagerly(code, (start, end) => ranges.has(rangeOf(start, end))))
+  writeFileSync(
+    path,
+    compiledEagerly(code, (start, end) => ranges.has(rangeOf(start, end))),
+  )
 }
 
 // Whoever passes the bundle on passes on these packages, whose licenses require their text beside them.

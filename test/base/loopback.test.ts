@@ -137,7 +137,7 @@ describe('the address of the connection decides whether a credential goes in cle
 describe('one function decides', () => {
   /** A comparison, a pattern or a list that takes an address or a name for loopback or link-local. */
   const decides =
-    /\^\(?127|startsWith\('127|[!=]== '(?:localhost|::1|127\.|169\.254|fe80)|(?:addSubnet|addAddress)\('(?:127|::1|169\.254|fe80)|endsWith\('\.?localhost|ffff:(?:127|7f)|fe\[89|'localhost'[,\]]/
+    /\^\(?127|startsWith\('127|[!=]== '(?:localhost|::1|127\.|169\.254|fe80)|(?:addSubnet\(|addAddress\(|^ *\[)'(?:127|::1|169\.254|fe80)|endsWith\('\.?localhost|ffff:(?:127|7f)|fe\[89|'localhost'[,\]]/m
   const src = new URL('../../src', import.meta.url).pathname
   // The last one writes addresses as the kernel's tables do.
   const allowed = ['core/base/loopback.ts', 'core/base/net/addresses.ts', 'core/server/peer-account.ts']
@@ -152,6 +152,7 @@ describe('one function decides', () => {
     `const own = (host: string): boolean => host === 'localhost'`,
     `const own = (ip: string): boolean => /^(127\\.|::1$|::ffff:127\\.)/.test(ip)`,
     `list.addSubnet('169.254.0.0', 16, 'ipv4')`,
+    `const isLinkLocal = isIn([\n  ['169.254.0.0', 16],`,
     `if (host.startsWith('127.')) return 0`,
   ])('a planted one is detected: %s', (line) => {
     expect(line).toMatch(decides)
