@@ -25,22 +25,22 @@ export const isLocal = (ip: string): boolean => ip.startsWith('/') || isLoopback
 export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
 
-/** Whether an address is in one of these networks. The list is made on first use, which loads node:net. */
-function isIn(
-  networks: readonly (readonly [network: string, prefix: number])[],
-): (ip: string, type: AddressFamily) => boolean {
-  let list: BlockList | undefined
-  return (ip, type) => {
-    if (list === undefined) {
-      list = new BlockList()
-      for (const [network, prefix] of networks) list.addSubnet(network, prefix, familyOf(network))
-    }
-    return list.check(ip, type)
+type Networks = readonly (readonly [network: string, prefix: number])[]
+const lists = new Map<Networks, BlockList>()
+
+/** Whether an address is in one of the networks. Their list is made on first use, which loads node:net. */
+function isIn(networks: Networks, ip: string, type: AddressFamily): boolean {
+  let list = lists.get(networks)
+  if (list === undefined) {
+    list = new BlockList()
+    for (const [network, prefix] of networks) list.addSubnet(network, prefix, familyOf(network))
+    lists.set(networks, list)
   }
+  return list.check(ip, type)
 }
 
 /** Outside the public Internet: private, local, shared, documentation, multicast and reserved networks. */
-const isClosed = isIn([
+const closed: Networks = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
@@ -60,17 +60,17 @@ const isClosed = isIn([
   ['2001:db8::', 32],
   ['2002::', 16],
   ['3fff::', 20],
-])
-const isGlobal6 = isIn([['2000::', 3]])
-const isLinkLocal = isIn([
+]
+const global6: Networks = [['2000::', 3]]
+const linkLocal: Networks = [
   ['169.254.0.0', 16],
   ['fe80::', 10],
-])
+]
 /** "Every address": a connection to it reaches this machine. */
-const isUnspecified = isIn([
+const unspecified: Networks = [
   ['0.0.0.0', 32],
   ['::', 128],
-])
+]
 
 /**
  * How near an address is: on this machine, on its link (without a router between), or beyond. Behind a proxy, a name
@@ -85,8 +85,8 @@ const isUnspecified = isIn([
  */
 export function reachOf(ip: string): 'machine' | 'link' | 'routed' {
   const type = familyOf(ip)
-  if (isLocal(ip) || isLoopbackHost(ip) || isUnspecified(ip, type)) return 'machine'
-  return isLinkLocal(ip, type) ? 'link' : 'routed'
+  if (isLocal(ip) || isLoopbackHost(ip) || isIn(unspecified, ip, type)) return 'machine'
+  return isIn(linkLocal, ip, type) ? 'link' : 'routed'
 }
 
 const reaches = ['routed', 'link', 'machine'] as const
@@ -108,6 +108,6 @@ export const leadsNearer = (from: string, to: string): boolean =>
  * ```
  */
 export function isPublic(ip: string): boolean {
-  if (isIP(ip) === 4) return !isClosed(ip, 'ipv4')
-  return isIP(ip) === 6 && isGlobal6(ip, 'ipv6') && !isClosed(ip, 'ipv6')
+  if (isIP(ip) === 4) return !isIn(closed, ip, 'ipv4')
+  return isIP(ip) === 6 && isIn(global6, ip, 'ipv6') && !isIn(closed, ip, 'ipv6')
 }
