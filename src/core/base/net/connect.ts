@@ -302,8 +302,8 @@ export async function listeningPorts(
   waitMs: number = bannerMs,
 ): Promise<Listening[]> {
   const mayListen = listeningSockets()
-  const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, maxPorts).filter(mayListen)
-  const open = await Promise.all(unique.map((one) => probe(one, signal, waitMs)))
+  const unique = [...new Map(ports.map((one) => [one.port, one])).values()].slice(0, maxPorts)
+  const open = await Promise.all(unique.filter(({ port }) => mayListen(port)).map((one) => probe(one, signal, waitMs)))
   signal.throwIfAborted()
   return open.filter((one) => one !== undefined)
 }
@@ -315,10 +315,13 @@ const maxTable = 16_384
  * Whether a port may be open, by the sockets that Linux lists: node:net takes 3 ms to load, and most ports are closed.
  * Always true on other systems, and where there is no such list or a longer one.
  */
-function listeningSockets(): (one: UsualPort) => boolean {
+export function listeningSockets(tables = ['/proc/net/tcp', '/proc/net/tcp6']): (port: number) => boolean {
   try {
-    const listed = tableStart('/proc/net/tcp') + tableStart('/proc/net/tcp6')
-    return ({ port }) => listed.includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 0`)
+    const listed = tables.map(tableStart).join('')
+    return (port) => {
+      const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+      return [8, 32].some((digits) => listed.includes(`${local} ${'0'.repeat(digits)}:0000 0A`))
+    }
   } catch {
     return () => true
   }
