@@ -8,37 +8,48 @@ export type Candidate = {
   /** The exit codes that count as a proper run. */
   readonly exits?: readonly number[]
 }
-export type Timed = { readonly name: string; readonly ms: readonly number[] }
+/** Milliseconds of each run: by the clock, and of the processors, user and system. */
+export type Timed = { readonly name: string; readonly ms: readonly number[]; readonly cpuMs: readonly number[] }
+type Time = { readonly ms: number; readonly cpuMs: number }
 
 /**
  * Times whole processes in interleaved rounds, so that a machine that slows down slows all of them.
- * Milliseconds of wall time, from spawn to exit, output read and thrown away.
+ * The shell measures them, from spawn to exit; their output is read and thrown away.
  */
 export async function timeRounds(candidates: readonly Candidate[], rounds: number): Promise<readonly Timed[]> {
-  const times = candidates.map(() => [] as number[])
+  const times = candidates.map(() => [] as Time[])
   for (let round = -1; round < rounds; round += 1) {
     for (const [index, candidate] of candidates.entries()) {
-      const ms = await timeOne(candidate)
+      const time = await timeOne(candidate)
       // The first round warms the caches of disk and compiler and does not count.
-      if (round >= 0) times[index]?.push(ms)
+      if (round >= 0) times[index]?.push(time)
     }
   }
-  return candidates.map(({ name }, index) => ({ name, ms: times[index] ?? [] }))
+  return candidates.map(({ name }, index) => {
+    const runs = times[index] ?? []
+    return { name, ms: runs.map(({ ms }) => ms), cpuMs: runs.map(({ cpuMs }) => cpuMs) }
+  })
 }
 
-function timeOne(candidate: Candidate): Promise<number> {
-  const [program = '', ...args] = candidate.command
-  const started = performance.now()
+function timeOne(candidate: Candidate): Promise<Time> {
+  const script = 'TIMEFORMAT="%3R %3U %3S"; time "$@" 2>&1'
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...candidate.env } })
+    const child = spawn('bash', ['-c', script, 'bash', ...candidate.command], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, LC_ALL: 'C', ...candidate.env },
+    })
     let output = ''
-    child.stdout.resume()
-    child.stderr.on('data', (chunk) => {
+    let times = ''
+    child.stdout.on('data', (chunk) => {
       output += String(chunk)
+    })
+    child.stderr.on('data', (chunk) => {
+      times += String(chunk)
     })
     child.on('error', reject)
     child.on('close', (code) => {
-      if ((candidate.exits ?? [0]).includes(code ?? -1)) resolve(performance.now() - started)
+      const [real = 0, user = 0, system = 0] = times.trim().split(' ').map(Number)
+      if ((candidate.exits ?? [0]).includes(code ?? -1)) resolve({ ms: real * 1_000, cpuMs: (user + system) * 1_000 })
       else reject(new Error(`${candidate.name} exited with ${code}: ${output}`))
     })
   })
@@ -51,5 +62,5 @@ export const median = (values: readonly number[]): number => {
 }
 
 /** The median over the rounds of this command's time divided by the floor's in the same round. */
-export const pairRatio = (timed: Timed, floor: Timed): number =>
-  median(timed.ms.map((ms, round) => ms / (floor.ms[round] ?? ms)))
+export const pairRatio = (timed: Timed, floor: Timed, of: keyof Time = 'ms'): number =>
+  median(timed[of].map((ms, round) => ms / (floor[of][round] || ms)))
