@@ -83,6 +83,7 @@ async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<Fu
     const functions = new Map<string, ReadonlySet<FunctionRange>>()
     for (const command of [
       ['health', '-m', 'Basic', '-t', 'Sql'],
+      ['health', '-m', 'Basic', '-t', 'App'],
       ['health', '-m', 'Basic', '-t', 'App', '--config', config],
       ['health', '-m', 'Basic', '-t', 'App', '--server', url],
       ['users', 'list'],
