@@ -64,8 +64,8 @@ const plainExports = (code: string): string =>
   )
 
 /**
- * The functions that usual commands run, by the path of their chunk: a health check in process and at a server, and a
- * change of roles. The commands run from the bundle, in a folder of their own.
+ * The functions that usual commands run, by the path of their chunk: health checks in process and at a
+ * server, and questions about users. The commands run from the bundle, in a home folder of their own.
  */
 async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<FunctionRange>>> {
   const home = mkdtempSync(join(tmpdir(), 'svc-build-'))
@@ -75,8 +75,15 @@ async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<Fu
   const env = { PATH: process.env['PATH'], HOME: home, SVC_HOME: home }
   const server = spawn(process.execPath, serve, { env, stdio: 'ignore' })
   const exited = once(server, 'exit')
+  let isRunning = true
+  void exited.then(() => {
+    isRunning = false
+  })
   try {
-    while (server.exitCode === null && !(existsSync(portFile) && readFileSync(portFile, 'utf8'))) await pause(20)
+    while (!(existsSync(portFile) && readFileSync(portFile, 'utf8'))) {
+      if (!isRunning) throw new Error('svc serve of this build has ended before it listened')
+      await pause(20)
+    }
     const url = `http://127.0.0.1:${readFileSync(portFile, 'utf8').trim()}`
     const config = join(home, 'monitors.yaml')
     writeFileSync(config, `types: {App: [{kind: http, url: '${url}/livez'}]}`, { mode: 0o600 })
@@ -225,7 +232,7 @@ for (const file of output) {
   writeFileSync(path, file.moduleIds.some((id) => packageOf(id)) ? code : plainExports(code))
 }
 for (const [path, ranges] of await functionsOfCommands()) {
-  if (!path.startsWith(`${root}dist/`)) continue
+  if (!path.startsWith(join(root, 'dist'))) continue
   const code = readFileSync(path, 'utf8')
   writeFileSync(
     path,
