@@ -44,6 +44,13 @@ function loadedOnUse(code: string): string {
   return lazy
 }
 
+/**
+ * The code in ASCII: V8 keeps the text of a chunk as long as its functions, with two bytes for each character where one
+ * of them needs two.
+ */
+const inAscii = (code: string): string =>
+  code.replaceAll(/[\u0080-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
 /** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
 const isEager = (name: string): boolean => name.startsWith('eager-')
 
@@ -156,7 +163,7 @@ writeFileSync(`${root}dist/drivers.json`, JSON.stringify(Object.fromEntries(ship
 for (const file of output) {
   if (file.type !== 'chunk') continue
   const path = `${root}dist/${file.fileName}`
-  const code = loadedOnUse(readFileSync(path, 'utf8'))
+  const code = inAscii(loadedOnUse(readFileSync(path, 'utf8')))
   writeFileSync(path, isEager(file.name) ? compiledEagerly(code) : code)
 }
 
