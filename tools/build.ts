@@ -111,6 +111,13 @@ async function functionsOfCommands(): Promise<ReadonlyMap<string, ReadonlySet<Fu
   }
 }
 
+/**
+ * The code in ASCII: V8 keeps the text of a chunk as long as its functions, with two bytes for each character where one
+ * of them needs two.
+ */
+const inAscii = (code: string): string =>
+  code.replaceAll(/[\u0080-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
 /** The folder of the package that a module belongs to. Undefined for our own. */
 const packageOf = (id: string): string | undefined => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0]
 
@@ -228,7 +235,7 @@ writeFileSync(`${root}dist/drivers.json`, JSON.stringify(Object.fromEntries(ship
 for (const file of output) {
   if (file.type !== 'chunk') continue
   const path = `${root}dist/${file.fileName}`
-  const code = loadedOnUse(readFileSync(path, 'utf8'))
+  const code = inAscii(loadedOnUse(readFileSync(path, 'utf8')))
   writeFileSync(path, file.moduleIds.some((id) => packageOf(id)) ? code : plainExports(code))
 }
 for (const [path, ranges] of await functionsOfCommands()) {

@@ -73,7 +73,7 @@ describe('the latest report of each monitor', () => {
     expect(view()['tcp a']).toEqual(['Advanced connected'])
     clock.now += 180 * minute
     expect(view()).toEqual({})
-    expect(latest.of('Sql').all().flat()).toHaveLength(3)
+    expect(latest.of('Sql').all.flat()).toHaveLength(3)
   })
 
   test('what a run of a caller skipped or cut replaces nothing where a schedule runs the monitor, and counts without one', () => {
@@ -95,7 +95,7 @@ describe('the latest report of each monitor', () => {
   test('a run for a peer, which queries no further svc, counts for nothing', () => {
     const { ran, latest } = fixture()
     ran('tcp a', passed, { cause: 'peer' })
-    expect(latest.of('Sql').all()).toEqual([])
+    expect(latest.of('Sql').all).toEqual([])
   })
 
   test('monitors are in the order of the plan, and reports of those that it no longer has leave', () => {

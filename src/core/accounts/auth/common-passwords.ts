@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { lazy } from '../../base/lazy.ts'
 
 /** How many of the most common passwords are compared (P4). */
@@ -34,8 +35,21 @@ export const fold = (text: string): string =>
     .replace(/\p{M}+/gu, '')
     .toLowerCase()
 
+const packageName = '@zxcvbn-ts/language-common'
+
+/** Node would keep the package, 3 MB of words and their source, of which a server needs a tenth. */
+function dictionaries(): typeof import('@zxcvbn-ts/language-common') {
+  const require = createRequire(import.meta.url)
+  const before = new Set(Object.keys(require.cache))
+  try {
+    return require(packageName) as typeof import('@zxcvbn-ts/language-common')
+  } finally {
+    for (const path of Object.keys(require.cache)) if (!before.has(path)) delete require.cache[path]
+  }
+}
+
 const common = lazy(async (): Promise<ReadonlySet<string>> => {
-  const { dictionary } = await import('@zxcvbn-ts/language-common')
+  const { dictionary } = dictionaries()
   const own = ownWords.trim().split(/\s+/)
   return new Set([...dictionary['passwords-common'].slice(0, most), ...own].map((word) => fold(String(word))))
 })

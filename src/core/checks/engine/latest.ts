@@ -1,3 +1,4 @@
+import { entryOf } from '../../base/lazy.ts'
 import { ExecutionMode, type ServerType } from '../../protocol/index.ts'
 import { includes } from './kind.ts'
 import type { MonitorReport, PlannedMonitor, RunCause } from './monitor.ts'
@@ -21,7 +22,7 @@ export type LatestOfType = {
   /** Those with reports that count, in the order of the plan. */
   readonly monitors: readonly LatestOfMonitor[]
   /** The same with the reports that have expired. */
-  readonly all: () => readonly LatestOfMonitor[]
+  readonly all: readonly LatestOfMonitor[]
   /** The depths at which each monitor of the plan has a report, at that depth or a deeper one. */
   readonly complete: ReadonlySet<ExecutionMode>
   /** Whether callers have found something here of a monitor that another node runs. */
@@ -53,10 +54,15 @@ const intervals = 3
 const lifeMs: Readonly<Record<ExecutionMode, number>> = { Basic: 900_000, Standard: 900_000, Advanced: 10_800_000 }
 
 type OfType = {
-  readonly reports: Map<string, Map<ExecutionMode, LatestReport>>
+  readonly reports: Map<string, LatestOfMonitor>
   /** By depth, the names of the monitors that run at it, in their order. */
   readonly plans: Map<ExecutionMode, readonly string[]>
+  /** `inOrder`, until the plans or the names with reports change. */
+  order: readonly Place[] | undefined
 }
+
+/** A monitor in the order of its type, and the depths at which the plans have it. */
+type Place = { readonly name: string; readonly planned: readonly ExecutionMode[] }
 
 /**
  * Of each monitor and depth the latest report, whoever caused its run. Adding one costs the same however many there are.
@@ -87,13 +93,15 @@ export class LatestReports {
     const ofType = this.#ofType(type)
     const endedOn = new Date(this.#options.date().getTime() - (this.#options.now() - endedAt))
     if (cause === 'caller' && isCutShort(report) && this.#isScheduled(type, report.name)) return
-    const byMode = ofType.reports.get(report.name) ?? new Map<ExecutionMode, LatestReport>()
-    const before = byMode.get(mode)
+    const existing = ofType.reports.get(report.name)
+    const others = existing?.filter((latest) => latest.mode !== mode) ?? []
+    const before = existing?.find((latest) => latest.mode === mode)
     if (before !== undefined && before.beganAt > beganAt) return
     // What a caller takes from the schedule is no other run.
-    const isNew = ![...byMode.values()].some((latest) => latest.beganAt === beganAt && latest.endedAt === endedAt)
-    byMode.set(mode, { mode, report, beganAt, endedAt, cause, endedOn })
-    ofType.reports.set(report.name, byMode)
+    const isNew = existing?.some((latest) => latest.beganAt === beganAt && latest.endedAt === endedAt) !== true
+    const made = { mode, report, beganAt, endedAt, cause, endedOn }
+    ofType.reports.set(report.name, others.length === 0 ? [made] : [...others, made].sort(latestFirst))
+    if (!existing) ofType.order = undefined
     if (isNew) this.#options.onReport?.(type, mode, report, cause)
   }
 
@@ -104,10 +112,13 @@ export class LatestReports {
     const ofType = this.#ofType(type)
     const names = monitors.filter(({ depth }) => includes(mode, depth)).map(({ name }) => name)
     ofType.plans.set(mode, names)
+    ofType.order = undefined
     const stay = new Set(names)
-    for (const [name, byMode] of ofType.reports) {
-      if (!stay.has(name)) byMode.delete(mode)
-      if (byMode.size === 0) ofType.reports.delete(name)
+    for (const [name, reports] of ofType.reports) {
+      if (stay.has(name)) continue
+      const left = reports.filter((latest) => latest.mode !== mode)
+      if (left.length === 0) ofType.reports.delete(name)
+      else ofType.reports.set(name, left)
     }
   }
 
@@ -122,25 +133,29 @@ export class LatestReports {
    */
   of(type: ServerType, which?: 'own'): LatestOfType {
     const ofType = this.#types.get(type)
-    if (!ofType) return { monitors: [], all: () => [], complete: new Set(), isMixed: false }
+    if (!ofType) return { monitors: [], all: [], complete: new Set(), isMixed: false }
+    ofType.order ??= inOrder(ofType)
+    const { plans, order } = ofType
     const now = this.#options.now()
-    const { plans } = ofType
-    const isOwn = (name: string): boolean => !this.#isElsewhere(type, name)
-    const isForeign = ({ report, cause }: LatestReport): boolean => cause === 'caller' && !isOwn(report.name)
-    const isMixed = [...ofType.reports.values()].some((byMode) => [...byMode.values()].some(isForeign))
-    const isShown = (latest: LatestReport): boolean =>
-      isOwn(latest.report.name) || (which !== 'own' && isForeign(latest))
-    const counting = reportsOf(
-      ofType,
-      (latest) => isShown(latest) && now - latest.endedAt <= this.#lifeOf(type, latest),
-    )
-    const complete = ExecutionMode.values.filter((mode) =>
-      plans
-        .get(mode)
-        ?.every((name) => !isOwn(name) || counting.get(name)?.some((latest) => includes(latest.mode, mode))),
-    )
-    const all = (): readonly LatestOfMonitor[] => inOrder(reportsOf(ofType, isShown), plans)
-    return { monitors: inOrder(counting, plans), all, complete: new Set(complete), isMixed }
+    const [monitors, shown] = [[] as LatestOfMonitor[], [] as LatestOfMonitor[]]
+    const incomplete = new Set<ExecutionMode>()
+    let isMixed = false
+    const counts = (latest: LatestReport): boolean => now - latest.endedAt <= this.#lifeOf(type, latest)
+    for (const { name, planned } of order) {
+      const isOwn = !this.#isElsewhere(type, name)
+      const reports = ofType.reports.get(name) ?? []
+      const foreign = isOwn ? [] : reports.filter(isOfCaller)
+      isMixed ||= foreign.length > 0
+      const all = isOwn ? reports : which === 'own' ? [] : foreign
+      // Mostly all of them count: no other list is then made.
+      const counting = all.every(counts) ? all : all.filter(counts)
+      if (counting.length > 0) monitors.push(counting)
+      if (all.length > 0) shown.push(all)
+      if (!isOwn) continue
+      for (const mode of planned) if (!counting.some((latest) => includes(latest.mode, mode))) incomplete.add(mode)
+    }
+    const complete = ExecutionMode.values.filter((mode) => plans.has(mode) && !incomplete.has(mode))
+    return { monitors, all: shown, complete: new Set(complete), isMixed }
   }
 
   #isScheduled(type: ServerType, monitor: string): boolean {
@@ -155,7 +170,7 @@ export class LatestReports {
   #ofType(type: ServerType): OfType {
     const existing = this.#types.get(type)
     if (existing) return existing
-    const made: OfType = { reports: new Map(), plans: new Map() }
+    const made: OfType = { reports: new Map(), plans: new Map(), order: undefined }
     this.#types.set(type, made)
     return made
   }
@@ -165,33 +180,17 @@ export class LatestReports {
 const latestFirst = (a: LatestReport, b: LatestReport): number =>
   b.beganAt - a.beganAt || ExecutionMode.values.indexOf(b.mode) - ExecutionMode.values.indexOf(a.mode)
 
-/** The reports of each monitor that count, the one that began last first. */
-function reportsOf(
-  { reports }: OfType,
-  counts: (latest: LatestReport) => boolean = () => true,
-): ReadonlyMap<string, LatestOfMonitor> {
-  const chosen = new Map<string, LatestOfMonitor>()
-  for (const [name, byMode] of reports) {
-    const some: LatestReport[] = []
-    for (const latest of byMode.values()) if (counts(latest)) some.push(latest)
-    if (some.length > 0) chosen.set(name, some.length < 2 ? some : some.sort(latestFirst))
-  }
-  return chosen
-}
+/** What callers have found here of a monitor that another node runs. */
+const isOfCaller = ({ cause }: LatestReport): boolean => cause === 'caller'
 
 /** In the order of the deepest plan that has the monitor; those of no plan come last. */
-function inOrder(
-  counting: ReadonlyMap<string, LatestOfMonitor>,
-  plans: ReadonlyMap<ExecutionMode, readonly string[]>,
-): readonly LatestOfMonitor[] {
-  const names = new Set(ExecutionMode.values.toReversed().flatMap((mode) => plans.get(mode) ?? []))
-  for (const name of counting.keys()) names.add(name)
-  const ordered: LatestOfMonitor[] = []
-  for (const name of names) {
-    const latest = counting.get(name)
-    if (latest !== undefined) ordered.push(latest)
+function inOrder({ plans, reports }: OfType): readonly Place[] {
+  const planned = new Map<string, ExecutionMode[]>()
+  for (const mode of ExecutionMode.values.toReversed()) {
+    for (const name of plans.get(mode) ?? []) entryOf(planned, name, () => []).push(mode)
   }
-  return ordered
+  for (const name of reports.keys()) entryOf(planned, name, () => [])
+  return [...planned].map(([name, modes]) => ({ name, planned: modes }))
 }
 
 /** Whether a run did not look: because of another monitor, or because its time limit left none. */

@@ -414,7 +414,7 @@ export type ObservationRequest = {
   readonly notBefore: number
 }
 
-type LatestObservation<W extends Waiter> = { readonly observation: Observation<W>; readonly lifeMs: () => number }
+type LatestObservation<W extends Waiter> = { readonly observation: Observation<W>; readonly mode: ExecutionMode }
 
 /**
  * The observations of all runs: of each kind and key the latest one, while it is under way and for the life of its
@@ -429,7 +429,7 @@ export class Observations<W extends Waiter = Waiter> {
     if (!entry || entry.observation.begunAt < notBefore || entry.observation.signal.aborted) return undefined
     const { joinable, endedAt } = entry.observation
     if (endedAt === undefined) return joinable ? entry.observation : undefined
-    return now < endedAt + entry.lifeMs() ? entry.observation : undefined
+    return now < endedAt + lifeOf(entry.observation.results, entry.mode) ? entry.observation : undefined
   }
 
   /** The latest observation of a kind and key, whether it may serve or not. */
@@ -437,11 +437,11 @@ export class Observations<W extends Waiter = Waiter> {
     return this.#byKind.get(kind)?.get(key)?.observation
   }
 
-  /** Makes an observation available to others. `lifeMs`: for how long its results count after its end. */
-  add({ kind, key }: ObservationRequest, observation: Observation<W>, lifeMs: () => number): void {
+  /** Makes an observation in this mode available to others. */
+  add({ kind, key }: ObservationRequest, observation: Observation<W>, mode: ExecutionMode): void {
     const ofKind = this.#byKind.get(kind) ?? new Map<string, LatestObservation<W>>()
     this.#byKind.set(kind, ofKind)
-    ofKind.set(key, { observation, lifeMs })
+    ofKind.set(key, { observation, mode })
   }
 }
 

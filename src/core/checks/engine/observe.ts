@@ -94,13 +94,12 @@ export async function observeOnce(
   const latest = same ?? observations.find(request, at)
   const existing = latest && mayJoin(latest, options) ? latest : undefined
   const observation = existing ?? new Observation(at, waiter, (made) => observe(monitor, context, made))
-  const lifeMs = (): number => lifeOf(observation.results, mode)
-  if (!existing) observations.add(request, observation, lifeMs)
+  if (!existing) observations.add(request, observation, mode)
   const results = await observation.outcome(waiter)
   const endedAt = observation.endedAt ?? context.now()
   if (existing) {
     await keepReadings(monitor, context, observation, signal)
-    reuse(monitor, run, observation, endedAt + lifeMs())
+    reuse(monitor, run, observation, endedAt + lifeOf(observation.results, mode))
   } else run.times.delete(monitor)
   const { begunAt, startedAt = begunAt } = observation
   return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
@@ -223,6 +222,10 @@ type Progress = {
   /** The results that the end of the run may have cut: they prove nothing about the server. */
   cut?: Set<Result>
 }
+
+/** The conversations of every observation that has ended. */
+const over = new Conversations()
+over.end()
 
 /** Makes an observation for all who wait for it. */
 function observe(
@@ -414,6 +417,8 @@ function observe(
     upTo,
     ended: work().finally(() => {
       observation.end(context.now())
+      // It is kept as long as its results are, and its way to the peer is not.
+      conversations = over
     }),
   }
 }

@@ -1,5 +1,5 @@
 import { pace } from '../../base/pace.ts'
-import type { Family, Labels } from '../../protocol/service/family.ts'
+import type { Family, Labels, Sample } from '../../protocol/service/family.ts'
 import { type ExpositionFormat, lineOf, renderLines } from './exposition.ts'
 import { maxItems } from './prometheus.ts'
 
@@ -52,18 +52,17 @@ export async function confirmedSeries({
   readonly isIsolated: boolean | undefined
 }): Promise<ConfirmedSeries> {
   const breathe = pace()
-  const all = rows.map((): Series[] => [])
+  const all = rows.map((): Check[] => [])
   const isExported = itemLimit()
   let urgent = 0
   for (const check of checks) {
     const isUrgent = needsAttention(check)
     if (isExported(check, isUrgent)) {
-      for (const [at, { value, labelsFor }] of rows.entries()) {
-        const number = value(check)
-        if (number === undefined) continue
-        const several = labelsFor?.(check, labelsOf(check)) ?? [undefined]
-        for (const labels of several) all[at]?.push({ check, labels, value: number, isUrgent })
-        if (isUrgent) urgent += several.length
+      for (let at = 0; at < rows.length; at += 1) {
+        const row = rows[at]
+        if (row?.value(check) === undefined) continue
+        all[at]?.push(check)
+        if (isUrgent) urgent += countOf(row, check)
       }
     }
     const turn = breathe()
@@ -78,10 +77,12 @@ export async function confirmedSeries({
       let dropped = 0
       for (const [at, { write, ...row }] of written.entries()) {
         const lines: string[] = []
-        for (const { check, labels, value, isUrgent } of all[at] ?? []) {
-          if (isUrgent || left > 0) lines.push(write({ labels: labels ?? labelsOf(check), value }))
-          else dropped += 1
-          if (!isUrgent && left > 0) left -= 1
+        for (const check of all[at] ?? []) {
+          const count = countOf(row, check)
+          const kept = needsAttention(check) ? count : Math.min(count, left)
+          if (kept > 0) lines.push(...samplesOf(row, check).slice(0, kept).map(write))
+          if (!needsAttention(check)) left -= kept
+          dropped += count - kept
           const turn = breathe()
           if (turn) await turn
         }
@@ -90,14 +91,6 @@ export async function confirmedSeries({
       return { text: [...texts, renderLines(isolation, isolated, format)].join(''), dropped }
     },
   }
-}
-
-/** One series, whose text is made only where the limit keeps it. Without labels it has those of the check. */
-type Series = {
-  readonly check: Check
-  readonly labels: Labels | undefined
-  readonly value: number
-  readonly isUrgent: boolean
 }
 
 /** Whether the check is not ok, or its latest run shows something that is not confirmed. */
@@ -125,6 +118,15 @@ type Row = Omit<Family, 'samples'> & {
   readonly value: (check: Check) => number | undefined
   /** Those of each sample. Absent: one sample with those of the check. */
   readonly labelsFor?: (check: Check, own: Labels) => readonly Labels[]
+}
+
+/** How many series of this row a check has that has any. */
+const countOf = ({ labelsFor }: Row, check: Check): number => labelsFor?.(check, {}).length ?? 1
+
+/** Its series, made only where the limit keeps some of them. */
+function samplesOf({ value, labelsFor }: Row, check: Check): readonly Sample[] {
+  const own = labelsOf(check)
+  return (labelsFor?.(check, own) ?? [own]).map((labels) => ({ labels, value: value(check) ?? Number.NaN }))
 }
 
 const rows: readonly Row[] = [

@@ -1,3 +1,4 @@
+import { entryOf } from '../../base/lazy.ts'
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
 import { ExecutionMode, type RunDocument } from '../../protocol/index.ts'
 import type { Family, Sample } from '../../protocol/service/family.ts'
@@ -59,24 +60,19 @@ export async function liveText(
   for (const { reading } of places) await mapPaced(reading.monitors, breathe, levelOf)
   const types = typeFamilies(places, lastRuns)
   await breathe()
-  const unique: MonitorLines[] = []
-  for (const alike of Map.groupBy(written, ({ name }) => name).values()) {
-    unique.push(alike.length === 1 && alike[0] ? alike[0] : mergedLines(alike))
-    const turn = breathe()
-    if (turn) await turn
-  }
+  const unique = await uniqueLines(written, breathe)
   const ofTypes = types.reduce((all, { samples }) => all + samples.length, 0)
   const all = unique.reduce((all, { count }) => all + count, ofTypes)
   const limit = all > maxSeries ? new SeriesLimit(maxSeries - urgentIn(types, unique)) : undefined
   const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
   const last = limit ? limit.lastRow(unique) : rows.length
-  for (const one of unique) {
-    write(one, (at) => at <= last || one.urgent.has(at))
-    const turn = breathe()
-    if (turn) await turn
-  }
+  await mapPaced(unique, breathe, (one) => write(one, last))
+  const unusual = unique.filter(({ urgent }) => urgent.size > 0)
   for (const [at, row] of rows.entries()) {
-    const lines = await joined(unique, breathe, (one) => (limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')))
+    // Beyond the limit, only monitors with a state that is not ok have lines.
+    const some = at <= last ? unique : unusual
+    if (at > last) limit?.omit(unique, at)
+    const lines = await joined(some, breathe, (one) => (limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')))
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
@@ -108,6 +104,8 @@ type MonitorLines = {
   readonly counts: readonly number[]
   /** By row, the lines of its series. Undefined until a text contains them. */
   readonly lines: (string | undefined)[]
+  /** The last row of which the text has been made, with that of urgent series in later ones. */
+  lastWritten: number
   /** By row, which of its series are never omitted. A row without any is absent. */
   readonly urgent: ReadonlyMap<number, readonly boolean[]>
   /** Makes the samples of these rows again, and none for others. */
@@ -145,6 +143,11 @@ class SeriesLimit {
 
   within(family: Family): Family {
     return { ...family, samples: family.samples.filter(({ urgent }) => this.#keeps(urgent === true)) }
+  }
+
+  /** Counts the series of this row of the monitors without urgent ones, all of which are beyond the limit. */
+  omit(monitors: readonly MonitorLines[], at: number): void {
+    for (const { counts, urgent } of monitors) if (urgent.size === 0) this.#dropped += counts[at] ?? 0
   }
 
   /** The last row with series that are not urgent and within the limit. The types have been counted. */
@@ -274,22 +277,27 @@ function asLines(name: string, samples: MonitorLines['samples'], writes: boolean
     name,
     counts,
     lines: counts.map((count) => (count === 0 ? '' : undefined)),
+    lastWritten: -1,
     urgent: urgent.length === 0 ? noneUrgent : new Map(urgent),
     samples,
     count: counts.reduce((sum, one) => sum + one, 0),
   }
-  if (writes) write(lines, everyRow, byRow)
+  if (writes) write(lines, rows.length, byRow)
   return lines
 }
 
 const everyRow: IsWanted = () => true
 
-/** Makes the text of these rows of a monitor, unless it is kept. */
-function write(one: MonitorLines, isWanted: IsWanted, samples?: SamplesByRow): void {
+/** Makes the text of the rows up to the last one of a monitor, and of urgent series beyond it, unless it is kept. */
+function write(one: MonitorLines, last: number, samples?: SamplesByRow): void {
+  if (one.lastWritten >= last) return
+  const isWanted = (at: number): boolean => at <= last || one.urgent.has(at)
+  one.lastWritten = last
   let byRow = samples
   let labelText: ReturnType<typeof labelTexts> | undefined
-  for (const [at, row] of rows.entries()) {
-    if (one.lines[at] !== undefined || !isWanted(at)) continue
+  for (let at = 0; at < rows.length; at += 1) {
+    const row = rows[at]
+    if (!row || one.lines[at] !== undefined || !isWanted(at)) continue
     byRow ??= one.samples(isWanted)
     labelText ??= labelTexts()
     one.lines[at] = (byRow[at] ?? []).map(lineOf(row, labelText)).join('')
@@ -297,6 +305,19 @@ function write(one: MonitorLines, isWanted: IsWanted, samples?: SamplesByRow): v
 }
 
 const noneUrgent: MonitorLines['urgent'] = new Map()
+
+/** The lines of monitors, those with the same labels together. */
+async function uniqueLines(all: readonly MonitorLines[], breathe: Pace): Promise<readonly MonitorLines[]> {
+  const byName = new Map<string, MonitorLines>()
+  const several = new Map<string, MonitorLines[]>()
+  await mapPaced(all, breathe, (one) => {
+    const first = byName.get(one.name)
+    if (first) entryOf(several, one.name, () => [first]).push(one)
+    else byName.set(one.name, one)
+  })
+  for (const [name, alike] of several) byName.set(name, mergedLines(alike))
+  return [...byName.values()]
+}
 
 /** Monitors with the same labels, as those of the host of several types and those that a reader sees without names. */
 function mergedLines(alike: readonly MonitorLines[]): MonitorLines {

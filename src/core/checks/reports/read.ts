@@ -86,10 +86,14 @@ const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const satisfies 
  * The level of a whole: a failure that its parts do not explain is its own. An earlier version gave a whole the warning
  * of the load of its machine, which counts for nothing (M15): the other parts decide then.
  */
-function levelOf(status: RunStatus, parts: readonly { readonly level: Level }[], results: readonly Reading[]): Level {
+function levelOf(
+  status: RunStatus,
+  parts: readonly { readonly level: Level }[],
+  results: () => readonly Reading[],
+): Level {
   const own = worst(parts.map(({ level }) => level))
   if (status === 'failed' && own === 'not checked') return own
-  const isOfLoad = status === 'warning' && results.some(({ level, isLoad }) => level === 'warn' && isLoad)
+  const isOfLoad = status === 'warning' && results().some(({ level, isLoad }) => level === 'warn' && isLoad)
   return isOfLoad && parts.length > 0 ? own : levels[status]
 }
 
@@ -97,11 +101,7 @@ function levelOf(status: RunStatus, parts: readonly { readonly level: Level }[],
 export function readRun(run: RunDocument): Answered {
   const monitors = run.monitors.map(readMonitor)
   return {
-    level: levelOf(
-      run.status,
-      monitors,
-      monitors.flatMap(({ results }) => results),
-    ),
+    level: levelOf(run.status, monitors, () => monitors.flatMap(({ results }) => results)),
     message: sanitizeLine(run.message),
     monitors,
     unnamed: 0,
@@ -132,7 +132,7 @@ export const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading =
     scope: monitor.scope,
     host: monitor.host === true,
     depth: monitor.depth,
-    level: levelOf(monitor.status, counting(results), results),
+    level: levelOf(monitor.status, counting(results), () => results),
     duration: figure(monitor.durationMs),
     results,
     notRun: notRun.map((one) => ({

@@ -41,7 +41,7 @@ export class RecentRuns {
       const scope = which === 'own' && isMixed ? 'own ' : ''
       for (const mode of ExecutionMode.values) {
         const counting = await this.#compose(`${scope}${mode} ${type}`, mode, monitors, breathe)
-        const composed = counting ?? (await this.#compose(`${scope}${mode} ${type}`, mode, all(), breathe))
+        const composed = counting ?? (await this.#compose(`${scope}${mode} ${type}`, mode, all, breathe))
         if (!composed) continue
         const documents = await this.#documentsOf(type, composed, views, breathe)
         const ageSeconds = this.#ageOf(composed)

@@ -70,21 +70,23 @@ export async function answerOf({
   })
   const includes = ({ key }: { readonly key: string }): boolean => visibleKeys?.has(key) === true
   const query = { from, to: now, step, figures: name !== undefined, includes }
-  const all = await library.periodsOf(source, query, now)
-  if (name !== undefined && all.length === 0) {
+  const isKnown = visibleKeys !== undefined && visibleKeys.size > 0
+  if (name !== undefined && !isKnown) {
     throw new Fault('NotFound', `The history knows no monitor "${name}"`, {
       hints: ['svc history shows those that it knows.'],
     })
   }
-  const records = all.length === 0 ? [] : await incidents({ from, to: now, most: mostRead })
+  const records = isKnown ? await incidents({ from, to: now, most: mostRead }) : []
   const incidentsOf = incidentsByMonitor({ records, reads, typesOfHost, now })
-  const monitors = all
-    .map((monitor) => {
-      const exists = keys?.(monitor.key) !== false
-      const history = historyOf(library, monitor, { from, now, rank, exists, step, withPeriods: name !== undefined })
-      return { ...history, Incidents: incidentsOf(monitor) }
-    })
-    .filter(({ From, To, Incidents }) => Incidents.length > 0 || (From !== undefined && To !== undefined && To > From))
+  const monitors: MonitorHistory[] = []
+  for await (const monitor of library.eachPeriods(source, query, now)) {
+    const exists = keys?.(monitor.key) !== false
+    const history = historyOf(library, monitor, { from, now, rank, exists, step, withPeriods: name !== undefined })
+    const { From, To } = history
+    const Incidents = incidentsOf(monitor)
+    if (Incidents.length > 0 || (From !== undefined && To !== undefined && To > From))
+      monitors.push({ ...history, Incidents })
+  }
   return {
     From: new Date(library.startOf(from, now)),
     To: new Date(now),

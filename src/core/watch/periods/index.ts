@@ -7,6 +7,7 @@ export { HistoryKeeper } from './keeper.ts'
 export { memorySource } from './memory.ts'
 export { emptyPack, measure, type Pack, packed } from './pack.ts'
 export {
+  eachPeriods,
   type HistorySource,
   inSteps,
   type MonitorPeriods,

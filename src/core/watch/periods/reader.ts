@@ -86,13 +86,19 @@ export type HistorySource = {
 }
 
 /** The periods of monitors, in the order in which history first saw them. */
-export async function periodsOf(
+export const periodsOf = async (
+  source: HistorySource,
+  query: PeriodsQuery,
+  now: number,
+): Promise<readonly MonitorPeriods[]> => await Array.fromAsync(eachPeriods(source, query, now))
+
+/** The same one by one: those of 10,000 monitors take more memory than what is said about them. */
+export async function* eachPeriods(
   { rows, recorder, names }: HistorySource,
   query: PeriodsQuery,
   now: number,
-): Promise<readonly MonitorPeriods[]> {
+): AsyncGenerator<MonitorPeriods> {
   const monitors = recorder.monitors.filter(query.includes)
-  const all: MonitorPeriods[] = []
   for (let at = 0; at < monitors.length; at += monitorsAtOnce) {
     const some = monitors.slice(at, at + monitorsAtOnce)
     const numbers = some.flatMap(({ number }) => number ?? [])
@@ -103,11 +109,10 @@ export async function periodsOf(
       const periods = assembled(own, recorder.recent(key, now), { ...query, nameOf }, now)
       // A clock that was ahead may have shown the first of them.
       const since = firstAt <= now ? firstAt : (periods[0]?.from ?? now)
-      all.push({ key, type, name, firstAt: since, periods })
+      yield { key, type, name, firstAt: since, periods }
     }
     await nextTurn()
   }
-  return all
 }
 
 const { width: hour } = tiers[1]
