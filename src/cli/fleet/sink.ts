@@ -1,0 +1,90 @@
+import type { TextForm } from '../../core/base/sanitize.ts'
+import { type Entry, type ReportName, reports } from '../../core/checks/reports/index.ts'
+import { accepting } from '../command/base.ts'
+import {
+  type HealthOutcome,
+  isReport,
+  type Output,
+  type Presentation,
+  resultJson,
+  resultsJson,
+} from '../health/health.ts'
+import type { Io } from '../io/io.ts'
+
+/** What one server answered, in its place in the list of servers. */
+export type FleetAnswer = {
+  readonly at: number
+  readonly outcomes: readonly HealthOutcome[]
+  readonly entries: readonly Entry[]
+  readonly mode: string
+  readonly target: string
+}
+
+/** The answers in one format: a stream writes each as it arrives, a document all of them at the end. */
+export type FleetSink = {
+  /** Resolves when the next answer may come: with false if nobody reads any more. */
+  readonly add: (answer: FleetAnswer) => Promise<boolean>
+  readonly end: () => Promise<{ readonly text: string; readonly form: TextForm; readonly exitCode?: number | undefined }>
+}
+
+/** How the answers are presented. */
+export type FleetPresentation = Omit<Presentation, 'target' | 'mode' | 'atServer'>
+
+const streams: ReadonlySet<Output> = new Set<Output>(['csv', 'tsv', 'ndjson'])
+const nothing = { text: '', form: 'text' } as const
+
+export function fleetSink(as: FleetPresentation, io: Pick<Io, 'stdout'>): FleetSink {
+  const { output } = as
+  if (output === 'table') return { add: async () => true, end: async () => nothing }
+  if (!isReport(output)) return documentOf()
+  return streams.has(output) ? streamOf(output, as, io) : reportOf(output, as)
+}
+
+function documentOf(): FleetSink {
+  const results: string[][] = []
+  return {
+    add: async ({ at, outcomes, target, mode }) => {
+      results[at] = await Promise.all(outcomes.map((outcome) => resultJson(outcome, { target, mode })))
+      return true
+    },
+    end: async () => ({ text: resultsJson(results.flat()), form: 'json' }),
+  }
+}
+
+function streamOf(output: ReportName, { header }: FleetPresentation, { stdout }: Pick<Io, 'stdout'>): FleetSink {
+  const { load, form } = reports[output]
+  let isFirst = true
+  let before = Promise.resolve(true)
+  const write = async (entries: readonly Entry[]): Promise<boolean> => {
+    const { default: report } = await load()
+    const text = report.render(entries, { header: header && isFirst })
+    isFirst = false
+    if (!stdout.write(text, form)) return false
+    await accepting(stdout.stream)
+    return !stdout.stream.destroyed
+  }
+  return {
+    // One after the other, so that memory is bounded by what the reader takes.
+    add: ({ entries }) => {
+      before = before.then(async (goesOn) => goesOn && (await write(entries)))
+      return before
+    },
+    end: async () => nothing,
+  }
+}
+
+function reportOf(output: ReportName, as: FleetPresentation): FleetSink {
+  const { load, form } = reports[output]
+  const answers: (readonly Entry[])[] = []
+  return {
+    add: async ({ at, entries }) => {
+      answers[at] = entries
+      return true
+    },
+    end: async () => {
+      const { default: report } = await load()
+      const all = answers.flat()
+      return { text: report.render(all, as), form, exitCode: report.exitCode?.(all, as) }
+    },
+  }
+}

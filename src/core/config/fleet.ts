@@ -1,0 +1,214 @@
+import type { Fault } from '../base/errors.ts'
+import { filesWithin } from '../base/files/index.ts'
+import { isLoopbackHost } from '../base/loopback.ts'
+import { bare } from '../base/proxy-variables.ts'
+import { sanitizeLine } from '../base/sanitize.ts'
+import {
+  isMap,
+  type Problem,
+  type Raw,
+  readSettings,
+  type Secret,
+  type SettingsContext,
+  type SettingsSpec,
+  type Values,
+} from '../base/settings/index.ts'
+import { didYouMean } from '../base/suggest.ts'
+import { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { type ParsedDocument, parseDocument } from './document.ts'
+import { configTrust, readFile } from './find.ts'
+
+const typeMistake = (text: string): string | undefined => {
+  if (text === 'all' || ServerType.values.some((type) => type === text)) return undefined
+  const meant = didYouMean(text, ServerType.values)
+  return `must be one of ${ServerType.values.join(', ')} or all${meant === undefined ? '' : `: did you mean ${meant}?`}`
+}
+
+/** A server of a fleet file. */
+export const fleetServerSettings = {
+  name: {
+    type: 'text',
+    required: true,
+    mistake: (text: string) =>
+      text.length > 100 || sanitizeLine(text) !== text ? 'must have at most 100 characters, all printable' : undefined,
+    doc: 'Name in every output, unique in the file',
+  },
+  url: {
+    type: 'url',
+    required: true,
+    protocols: ['https:', 'http:'],
+    doc: 'Base URL of svc serve or of a ServiceStack service',
+  },
+  types: {
+    type: 'texts',
+    needsOne: true,
+    mistake: typeMistake,
+    doc: 'Server types to check, or all; --type overrides it. Default: those that the server has configured. A server that does not list them needs it',
+  },
+  mode: {
+    type: 'choice',
+    values: ExecutionMode.values,
+    doc: 'Check depth; --mode overrides it. Default: Standard',
+  },
+  tags: { type: 'texts', doc: 'Tags for --tag' },
+  dependsOn: {
+    type: 'texts',
+    doc: 'Servers and devices of this file that it is behind. While they cannot be reached either, it stands in their line',
+  },
+  credential: {
+    type: 'secret',
+    form: 'header',
+    doc: 'Token or API key, sent with every request. Default: the sign-in of a profile with exactly this URL, after the server asks for it',
+  },
+  caFile: {
+    type: 'text',
+    absolute: true,
+    doc: 'PEM file of a private certificate authority, as an absolute path; --ca-file overrides it',
+  },
+  proxy: {
+    type: 'url',
+    protocols: ['http:', 'https:'],
+    doc: 'Proxy, in place of the one in HTTPS_PROXY or HTTP_PROXY',
+  },
+  insecureHttp: { type: 'flag', default: false, doc: 'Allows plain http to another machine' },
+} as const satisfies SettingsSpec
+
+/** The file of `svc health --fleet`. */
+export const fleetSettings = {
+  servers: { type: 'groups', required: true, fields: fleetServerSettings, doc: 'Servers' },
+  devices: {
+    type: 'texts',
+    doc: 'Other things that servers are behind, for dependsOn: a switch, a link, a site. svc does not contact them',
+  },
+} as const satisfies SettingsSpec
+
+export type FleetServer = Omit<Values<typeof fleetServerSettings>, 'types' | 'mode'> & {
+  readonly types?: readonly (ServerType | 'all')[] | undefined
+  readonly mode?: ExecutionMode | undefined
+}
+export type Fleet = {
+  readonly servers: readonly FleetServer[]
+  readonly devices: readonly string[]
+  /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
+  readonly warnings: readonly string[]
+}
+
+export type FleetOptions = Pick<SettingsContext, 'env' | 'keychain'> & {
+  readonly path: string
+  readonly platform: NodeJS.Platform
+  readonly uid: number | undefined
+  /** `--insecure-http`: plain http to other machines is no mistake. */
+  readonly insecureHttp: boolean
+}
+
+/** Milliseconds that a share with the file may take. */
+const maxFileMs = 5_000
+
+/**
+ * Reads a fleet file, which has to be as trusted as svc.yaml. Throws Fault `Local`, which lists every mistake with its
+ * place, `file:line:column`.
+ */
+export async function loadFleet({ path, platform, uid, env, keychain, insecureHttp }: FleetOptions): Promise<Fleet> {
+  const { dirname, resolve } = await import('node:path')
+  const file = resolve(path)
+  const trust = configTrust({ platform, uid, files: filesWithin(maxFileMs) })
+  const text = (await readFile({ path: file, from: '--fleet' }, trust)) ?? ''
+  const document = await parseDocument(text)
+  if (document.problems.length > 0) throw await refused(file, text, document, document.problems)
+  const context: SettingsContext = { env, folder: dirname(file), keychain }
+  const { values, problems, warnings } = readSettings(fleetSettings, document.value, context)
+  const all = problems.length > 0 ? problems : mistakesIn(values, insecureHttp)
+  if (all.length > 0) throw await refused(file, text, document, all)
+  const places = warnings.map(({ path, message }) => {
+    const { line, column } = document.placeOf(path)
+    return `${file}:${line}:${column}: ${message}`
+  })
+  const written = isMap(document.value) ? (document.value['servers'] as readonly Raw[]) : []
+  const servers = (values.servers as readonly FleetServer[]).map((server, at) =>
+    server.credential ? { ...server, credential: credentialOf(written[at], server.url, context) } : server,
+  )
+  return { servers, devices: values.devices ?? [], warnings: [...trust.warnings(), ...places] }
+}
+
+/** A secret of the keychain is bound to a host and port: those of its server. */
+function credentialOf(written: unknown, url: string, context: SettingsContext): Secret | undefined {
+  const { hostname, port, protocol } = new URL(url)
+  const target = { host: bare(hostname), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
+  return readSettings(fleetServerSettings, written, { ...context, target: () => target }).values.credential
+}
+
+function mistakesIn(
+  { servers, devices = [] }: Values<typeof fleetSettings>,
+  insecureHttp: boolean,
+): readonly Problem[] {
+  const byName = new Map(servers.map((server) => [server.name, server]))
+  const known = new Set([...byName.keys(), ...devices])
+  return [
+    ...(servers.length === 0 ? [{ path: ['servers'], message: 'lists no server: add one' }] : []),
+    ...devices.flatMap((name, at) =>
+      byName.has(name) ? [{ path: ['devices', at], message: 'is also the name of a server: rename one of them' }] : [],
+    ),
+    ...servers.flatMap((server, at): Problem[] => {
+      const mistake = urlMistake(server.url, insecureHttp || server.insecureHttp)
+      const unknown = (server.dependsOn ?? []).flatMap((name, index) =>
+        known.has(name) ? [] : [{ path: ['servers', at, 'dependsOn', index], message: unknownMistake(name, known) }],
+      )
+      const path = ['servers', at, 'dependsOn']
+      return [
+        ...(mistake === undefined ? [] : [{ path: ['servers', at, 'url'], message: mistake }]),
+        ...unknown,
+        ...(isBehindItself(server.name, byName) ? [{ path, message: 'leads back to this server: remove a step' }] : []),
+      ]
+    }),
+  ]
+}
+
+function urlMistake(written: string, insecureHttp: boolean): string | undefined {
+  const { protocol, hostname, username, search, hash } = new URL(written)
+  if (username !== '') return 'contains a user name: remove it, and use `credential:`'
+  if (search !== '' || hash !== '') return 'contains a query or fragment: write the base URL alone'
+  return protocol === 'https:' || insecureHttp || isLoopbackHost(bare(hostname))
+    ? undefined
+    : 'is plain http to another machine: write https, or on a trusted network add `insecureHttp: true`'
+}
+
+function unknownMistake(name: string, known: ReadonlySet<string>): string {
+  const meant = didYouMean(name, [...known])
+  const suggestion = meant === undefined ? 'add it there' : `did you mean ${JSON.stringify(meant)}?`
+  return `names ${JSON.stringify(name)}, which is neither a server nor one of \`devices:\` of this file: ${suggestion}`
+}
+
+function isBehindItself(
+  name: string,
+  byName: ReadonlyMap<string, { readonly dependsOn?: readonly string[] | undefined }>,
+): boolean {
+  const seen = new Set<string>()
+  const queue = [...(byName.get(name)?.dependsOn ?? [])]
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    if (next === name) return true
+    if (seen.has(next)) continue
+    seen.add(next)
+    queue.push(...(byName.get(next)?.dependsOn ?? []))
+  }
+  return false
+}
+
+async function refused(
+  file: string,
+  text: string,
+  document: ParsedDocument,
+  problems: readonly Problem[],
+): Promise<Fault> {
+  const { refusal } = await import('./load.ts')
+  const isSyntax = document.problems.length > 0
+  const placed = (isSyntax ? document.problems : problems).map((problem) => ({
+    ...problem,
+    place: 'place' in problem ? problem.place : document.placeOf(problem.path),
+    file,
+    text,
+  }))
+  return await refusal(file, placed as Parameters<typeof refusal>[1], isSyntax, {
+    next: 'Correct the file, then run the command again',
+    settings: fleetSettings,
+  })
+}
