@@ -49,7 +49,7 @@ export class FleetClients {
   }
 
   /** Throws a Fault for a server that cannot be requested, such as one with an unusable CA file. */
-  open(target: FleetTarget): CommandSession & Disposable {
+  open(target: FleetTarget): CommandSession {
     const client = this.#client(target)
     const { healthCheck, serverTypes } = client
     return {
@@ -62,7 +62,6 @@ export class FleetClients {
         serverTypes: (request, call) => this.#requests.use(() => serverTypes(request, call)),
       },
       runtime: undefined,
-      [Symbol.dispose]: () => client.close(),
       [Symbol.asyncDispose]: async () => client.close(),
     }
   }

@@ -151,7 +151,8 @@ async function askOne(
   signal: AbortSignal,
 ): Promise<readonly HealthOutcome[]> {
   try {
-    using session = clients.open(target)
+    // Holds nothing open between two requests.
+    const session = clients.open(target)
     const { requested } = question.types
     const types = { ...question.types, requested: requested.length > 0 ? requested : (target.types ?? []) }
     const own = { ...question, types, mode: modeOf(flags, target) }

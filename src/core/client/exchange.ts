@@ -268,7 +268,8 @@ export async function watchHang<T>(
   }
   progress.onAnswer = () => {
     clearTimeout(silenceTimer)
-    answered.abort()
+    // Without a reason, Node makes an error with a stack for each.
+    answered.abort('answered')
   }
   try {
     return await work(AbortSignal.any([signal, end.signal]))
