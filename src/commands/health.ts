@@ -322,5 +322,7 @@ const notConfiguredLine = (types: readonly ServerType[]): string =>
 /** A whole number from 1. Throws Usage for anything else. */
 function parseAtOnce(input: string): number {
   if (/^[1-9]\d{0,4}$/.test(input)) return Number(input)
-  throw new Fault('Usage', `--at-once "${input}" is not a number from 1 to 99999`, { hints: ['For example: --at-once 64'] })
+  throw new Fault('Usage', `--at-once "${input}" is not a number from 1 to 99999`, {
+    hints: ['For example: --at-once 64'],
+  })
 }

@@ -7,8 +7,8 @@ import type { Io } from '../io/io.ts'
 import { type CommandSession, connectionOf, credentialFor, shownUrl } from '../session/session.ts'
 import type { FleetFlags, FleetTarget } from './targets.ts'
 
-/** Lets a number of tasks run at once. Others wait for their turn, in the order in which they came. */
-export class Slots {
+/** How many tasks run at once. Others wait for their turn, in the order in which they came. */
+export class TaskLimit {
   #free: number
   readonly #waiting: (() => void)[] = []
 
@@ -38,11 +38,11 @@ const secretMs = 5_000
 export class FleetClients {
   readonly #flags: FleetFlags
   readonly #io: Io
-  readonly #requests: Slots
-  readonly #signIns = new Slots(keychainsAtOnce)
+  readonly #requests: TaskLimit
+  readonly #signIns = new TaskLimit(keychainsAtOnce)
   readonly #trust = new Map<string | undefined, Trust>()
 
-  constructor(flags: FleetFlags, io: Io, requests: Slots) {
+  constructor(flags: FleetFlags, io: Io, requests: TaskLimit) {
     this.#flags = flags
     this.#io = io
     this.#requests = requests

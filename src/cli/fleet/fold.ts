@@ -43,14 +43,14 @@ type Problem = ScreenRow & {
   readonly code: number
   /** Its host in messages. Undefined if it answered. */
   readonly host: string | undefined
-  /** What it says of one of several servers, without the address of one. */
+  /** The message about one of several servers, without its address. */
   readonly alike: string
 }
 
 const states = ['unhealthy', 'not reached', 'not checked', 'with warnings', 'ok'] as const
 type State = (typeof states)[number]
 
-/** Keeps of each server what the table shows: nothing for one that is ok. */
+/** Keeps of each server only the parts for the table: of one that is ok, nothing. */
 export class FleetFold {
   readonly #shape: FleetShape
   readonly #counts: Record<State, number> = {
@@ -128,11 +128,11 @@ export class FleetFold {
       }),
       ...this.#modes,
       showDuration(elapsedMs),
-    ]
-    const shown = this.#isDrill ? markText(word) : word
-    const [first = '', ...others] = factLines(`${shown}${beside} `, facts, look)
-    const head = look.paint(styles[mark], `${look.marks[mark]} ${first.slice(0, shown.length)}`)
-    return [`${head}${first.slice(shown.length)}`, ...others.map((line) => `  ${line}`)]
+    ].filter(Boolean)
+    const text = this.#isDrill ? markText(word) : word
+    const [first = '', ...others] = factLines(`${text}${beside} `, facts, look)
+    const head = look.paint(styles[mark], `${look.marks[mark]} ${first.slice(0, text.length)}`)
+    return [`${head}${first.slice(text.length)}`, ...others.map((line) => `  ${line}`)]
   }
 
   /** The problems as rows, those of one cause as one, the worst first. */
@@ -176,11 +176,13 @@ function problemsOf({ name, url }: FoldedServer, readings: readonly EntryReading
   const distinct = [...new Map(all.map((row) => [`${row.type} ${row.check} ${row.lines[0]?.text}`, row])).values()]
   const sorted = distinct.toSorted((a, b) => rank(a) - rank(b))
   const left = sorted.length - maxProblems
-  return sorted.slice(0, maxProblems).map((row, at) =>
-    at < maxProblems - 1 || left <= 0
-      ? row
-      : { ...row, lines: [...row.lines, { text: `and ${left} more: svc health --server ${url}`, style: 'dim' }] },
-  )
+  return sorted
+    .slice(0, maxProblems)
+    .map((row, at) =>
+      at < maxProblems - 1 || left <= 0
+        ? row
+        : { ...row, lines: [...row.lines, { text: `and ${left} more: svc health --server ${url}`, style: 'dim' }] },
+    )
 }
 
 function rowsOf(name: string, url: string, reading: EntryReading): readonly Problem[] {
@@ -229,15 +231,15 @@ const healthyRow = ({ name }: FoldedServer, readings: readonly EntryReading[]): 
 })
 
 /**
- * For each server that could not be reached, what explains it: a device of which all servers behind it are down, if there
+ * The cause for each server that could not be reached: a device of which all servers behind it are down, if there
  * are at least two, or a server before it that is down itself. What was not asked explains nothing.
  */
 export function causesOf(
   { dependsOn, devices }: FleetShape,
-  asked: ReadonlySet<string>,
+  targets: ReadonlySet<string>,
   down: ReadonlySet<string>,
 ): ReadonlyMap<string, string> {
-  const before = new Map([...asked].map((name) => [name, [...ancestors(name, dependsOn)]] as const))
+  const before = new Map([...targets].map((name) => [name, [...ancestors(name, dependsOn)]] as const))
   const isDevice = new Set(devices)
   const members = new Map<string, string[]>()
   for (const [name, all] of before) {
@@ -255,16 +257,16 @@ export function causesOf(
   )
 }
 
-/** What a server is behind, the nearest first. */
+/** The servers and devices that a server is behind, the nearest first. */
 function ancestors(name: string, dependsOn: FleetShape['dependsOn']): ReadonlySet<string> {
-  const found = new Set<string>()
+  const all = new Set<string>()
   let step = dependsOn.get(name) ?? []
   while (step.length > 0) {
-    const fresh = step.filter((one) => !found.has(one))
-    for (const one of fresh) found.add(one)
+    const fresh = step.filter((one) => !all.has(one))
+    for (const one of fresh) all.add(one)
     step = fresh.flatMap((one) => dependsOn.get(one) ?? [])
   }
-  return found
+  return all
 }
 
 const namesOf = (problems: readonly Problem[]): readonly string[] => [...new Set(problems.map(({ name }) => name))]
@@ -278,13 +280,16 @@ function withVictims(cause: Problem, victims: readonly Problem[]): ScreenRow {
 function deviceRow(device: string, problems: readonly Problem[]): ScreenRow {
   const names = namesOf(problems)
   const texts = [...Map.groupBy(problems, ({ alike }) => alike)].toSorted(([, a], [, b]) => b.length - a.length)
-  const [[text = ''] = [], ...others] = texts
+  const [first, ...others] = texts
   return {
     mark: 'fail',
     type: exitText(...problems.map(({ code }) => code)),
     name: count(names.length, 'server'),
     check: `behind ${device}`,
-    lines: [{ text }, ...(others.length > 0 ? [{ text: `and ${count(others.length, 'other message')}` }] : [])],
+    lines: [
+      { text: first?.[0] ?? '' },
+      ...(others.length > 0 ? [{ text: `and ${count(others.length, 'other message')}` }] : []),
+    ],
     names,
     unit: 'servers',
   }
@@ -296,7 +301,7 @@ const rank = ({ mark }: Pick<ScreenRow, 'mark'>): number => marksWorstFirst.inde
 const worstFirst = (a: ScreenRow, b: ScreenRow): number =>
   rank(a) - rank(b) ||
   (b.names?.length ?? 1) - (a.names?.length ?? 1) ||
-  a.type.localeCompare(b.type) ||
+  a.type.localeCompare(b.type, undefined, { numeric: true }) ||
   a.name.localeCompare(b.name, undefined, { numeric: true })
 
 /** The first rows that have room, and a line with the number of the others. */

@@ -4,20 +4,13 @@ import { count } from '../../core/base/format.ts'
 import { parseOpenFilesLimit } from '../../core/base/system/processes.ts'
 import { read } from '../../core/checks/reports/index.ts'
 import type { ExecutionMode } from '../../core/protocol/index.ts'
-import {
-  askHealth,
-  entry,
-  failedOutcome,
-  formats,
-  type HealthOutcome,
-  type HealthQuestion,
-} from '../health/health.ts'
+import { askHealth, entry, failedOutcome, formats, type HealthOutcome, type HealthQuestion } from '../health/health.ts'
 import { waitingText } from '../health/outstanding.ts'
 import type { Detail } from '../health/text.ts'
 import type { Io } from '../io/io.ts'
 import { columnsOf, painter, progress } from '../io/terminal.ts'
 import { marks } from '../render/table.ts'
-import { FleetClients, Slots } from './clients.ts'
+import { FleetClients, TaskLimit } from './clients.ts'
 import { FleetFold } from './fold.ts'
 import { type FleetPresentation, fleetSink } from './sink.ts'
 import { type FleetFlags, type FleetTarget, type FleetTargets, fleetTargets } from './targets.ts'
@@ -71,18 +64,18 @@ export async function checkFleet(run: FleetRun, signal: AbortSignal): Promise<nu
 }
 
 /** How many requests run at once: as many as the command line says, or as there are descriptors for. */
-function requestsAtOnce(wanted: number | undefined): number {
+function requestsAtOnce(number: number | undefined): number {
   const limit = openFilesLimit()
   const most = Math.max(1, Math.floor((limit - reserved) / perRequest))
-  if (wanted === undefined) return Math.min(usualAtOnce, most)
-  if (wanted <= most) return wanted
-  const needed = wanted * perRequest + reserved
-  throw new Fault('Usage', `--at-once ${wanted} needs ${needed} open files, and this process may have ${limit}`, {
-    hints: [`Raise the limit (ulimit -n ${needed}), or write --at-once ${most} or less.`],
+  if (number === undefined) return Math.min(usualAtOnce, most)
+  if (number <= most) return number
+  const files = number * perRequest + reserved
+  throw new Fault('Usage', `--at-once ${number} needs ${files} open files, and this process may have ${limit}`, {
+    hints: [`Raise the limit (ulimit -n ${files}), or write --at-once ${most} or less.`],
   })
 }
 
-/** What processes may have where nobody says how many. */
+/** The limit of processes where nobody says it. */
 const usualLimit = 1_024
 
 function openFilesLimit(): number {
@@ -106,7 +99,7 @@ async function askAll(
   // Ends all others when one ends with a defect, or nobody reads the answers.
   const stop = new AbortController()
   const until = AbortSignal.any([signal, stop.signal])
-  const clients = new FleetClients(flags, io, new Slots(atOnce))
+  const clients = new FleetClients(flags, io, new TaskLimit(atOnce))
   const out = new Outstanding(targets, io)
   const display = progress(`Checking ${count(targets.length, 'server')}`, !flags.quiet, io)
   const unmatched: Answered[] = []
@@ -182,11 +175,11 @@ async function receive(
 /** Milliseconds before a terminal names what is out. */
 const delayMs = 1_000
 
-/** What the check waits for, for the progress on a terminal: first those that have been asked. */
+/** The servers that the check waits for, for the progress on a terminal: first those with a request. */
 class Outstanding {
   readonly #targets: readonly FleetTarget[]
   readonly #io: Io
-  readonly #asked = new Set<string>()
+  readonly #current = new Set<string>()
   readonly #began: number
   #done = 0
   #failed = 0
@@ -198,18 +191,18 @@ class Outstanding {
   }
 
   begin(name: string): void {
-    this.#asked.add(name)
+    this.#current.add(name)
   }
 
   end(name: string, outcomes: readonly HealthOutcome[]): void {
-    this.#asked.delete(name)
+    this.#current.delete(name)
     this.#done += 1
     if (outcomes.some(({ exitCode }) => exitCode !== exits.ok.code)) this.#failed += 1
   }
 
   readonly text = (columns: number): string => {
     const total = this.#targets.length
-    const names = [...this.#asked, ...this.#targets.slice(this.#done + this.#asked.size).map(({ name }) => name)]
+    const names = [...this.#current, ...this.#targets.slice(this.#done + this.#current.size).map(({ name }) => name)]
     if (names.length === 0 || this.#io.clock.elapsed() - this.#began < delayMs) {
       return `Checking ${count(total, 'server')}`
     }

@@ -11,7 +11,7 @@ import {
 } from '../health/health.ts'
 import type { Io } from '../io/io.ts'
 
-/** What one server answered, in its place in the list of servers. */
+/** The outcomes of one server, with its place in the list of servers. */
 export type FleetAnswer = {
   readonly at: number
   readonly outcomes: readonly HealthOutcome[]
@@ -24,7 +24,11 @@ export type FleetAnswer = {
 export type FleetSink = {
   /** Resolves when the next answer may come: with false if nobody reads any more. */
   readonly add: (answer: FleetAnswer) => Promise<boolean>
-  readonly end: () => Promise<{ readonly text: string; readonly form: TextForm; readonly exitCode?: number | undefined }>
+  readonly end: () => Promise<{
+    readonly text: string
+    readonly form: TextForm
+    readonly exitCode?: number | undefined
+  }>
 }
 
 /** How the answers are presented. */

@@ -6,7 +6,7 @@ import { nameMatcher } from '../../core/protocol/index.ts'
 import { variable } from '../command/flags.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
-import { readSettings, type SessionFlags, shownUrl } from '../session/session.ts'
+import { readSettings, type SessionFlags } from '../session/session.ts'
 import type { ServerProfile } from '../settings/profiles.ts'
 import type { FleetShape } from './fold.ts'
 
@@ -26,7 +26,10 @@ export type FleetTarget = Pick<FleetServer, 'types' | 'mode' | 'credential' | 'c
   readonly profile?: ServerProfile | undefined
 }
 
-export type FleetTargets = FleetShape & { readonly targets: readonly FleetTarget[]; readonly warnings: readonly string[] }
+export type FleetTargets = FleetShape & {
+  readonly targets: readonly FleetTarget[]
+  readonly warnings: readonly string[]
+}
 
 /**
  * The servers that the command line names. Throws Usage for flags that name other places too, for SVC_TOKEN, and where
@@ -45,9 +48,11 @@ export async function fleetTargets(flags: FleetFlags, io: Io, say: (line: string
   if (flags.profile !== undefined) {
     return { ...shape, label: flags.profile, targets: await fromProfiles(flags.profile, io) }
   }
+  const { readAddress } = await import('../../core/client/index.ts')
+  const insecureHttp = flags['insecure-http'] ?? false
   // One server twice is one.
-  const urls = new Set((flags.server ?? []).map(shownUrl))
-  const targets = [...urls].map((url) => ({ name: sanitizeLine(url), url, insecureHttp: false }))
+  const urls = new Set((flags.server ?? []).map((url) => readAddress(url, insecureHttp).label))
+  const targets = [...urls].map((url) => ({ name: url, url, insecureHttp }))
   return { ...shape, label: '', targets }
 }
 

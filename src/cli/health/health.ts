@@ -510,10 +510,7 @@ const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =
   (await import('../render/errors.ts')).renderError.json(fault, target).error
 
 /** The protocol's own document. For several types, an array of these documents with their requests. */
-async function json(
-  outcomes: readonly HealthOutcome[],
-  as: Pick<Presentation, 'target' | 'mode'>,
-): Promise<string> {
+async function json(outcomes: readonly HealthOutcome[], as: Pick<Presentation, 'target' | 'mode'>): Promise<string> {
   const [only] = outcomes
   if (outcomes.length !== 1 || !only?.response)
     return resultsJson(await Promise.all(outcomes.map((one) => resultJson(one, as))))

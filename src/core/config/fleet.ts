@@ -109,13 +109,13 @@ const maxFileMs = 5_000
  * place, `file:line:column`.
  */
 export async function loadFleet({ path, platform, uid, env, keychain, insecureHttp }: FleetOptions): Promise<Fleet> {
-  const { dirname, resolve } = await import('node:path')
-  const file = resolve(path)
+  const paths = await import('node:path')
+  const file = paths.resolve(path)
   const trust = configTrust({ platform, uid, files: filesWithin(maxFileMs) })
   const text = (await readFile({ path: file, from: '--fleet' }, trust)) ?? ''
   const document = await parseDocument(text)
   if (document.problems.length > 0) throw await refused(file, text, document, document.problems)
-  const context: SettingsContext = { env, folder: dirname(file), keychain }
+  const context: SettingsContext = { env, folder: paths.dirname(file), keychain }
   const { values, problems, warnings } = readSettings(fleetSettings, document.value, context)
   const all = problems.length > 0 ? problems : mistakesIn(values, insecureHttp)
   if (all.length > 0) throw await refused(file, text, document, all)
@@ -142,7 +142,7 @@ function mistakesIn(
   insecureHttp: boolean,
 ): readonly Problem[] {
   const byName = new Map(servers.map((server) => [server.name, server]))
-  const known = new Set([...byName.keys(), ...devices])
+  const names = new Set([...byName.keys(), ...devices])
   return [
     ...(servers.length === 0 ? [{ path: ['servers'], message: 'lists no server: add one' }] : []),
     ...devices.flatMap((name, at) =>
@@ -151,7 +151,7 @@ function mistakesIn(
     ...servers.flatMap((server, at): Problem[] => {
       const mistake = urlMistake(server.url, insecureHttp || server.insecureHttp)
       const unknown = (server.dependsOn ?? []).flatMap((name, index) =>
-        known.has(name) ? [] : [{ path: ['servers', at, 'dependsOn', index], message: unknownMistake(name, known) }],
+        names.has(name) ? [] : [{ path: ['servers', at, 'dependsOn', index], message: unknownMistake(name, names) }],
       )
       const path = ['servers', at, 'dependsOn']
       return [
@@ -172,8 +172,8 @@ function urlMistake(written: string, insecureHttp: boolean): string | undefined 
     : 'is plain http to another machine: write https, or on a trusted network add `insecureHttp: true`'
 }
 
-function unknownMistake(name: string, known: ReadonlySet<string>): string {
-  const meant = didYouMean(name, [...known])
+function unknownMistake(name: string, names: ReadonlySet<string>): string {
+  const meant = didYouMean(name, [...names])
   const suggestion = meant === undefined ? 'add it there' : `did you mean ${JSON.stringify(meant)}?`
   return `names ${JSON.stringify(name)}, which is neither a server nor one of \`devices:\` of this file: ${suggestion}`
 }
@@ -182,12 +182,12 @@ function isBehindItself(
   name: string,
   byName: ReadonlyMap<string, { readonly dependsOn?: readonly string[] | undefined }>,
 ): boolean {
-  const seen = new Set<string>()
+  const visited = new Set<string>()
   const queue = [...(byName.get(name)?.dependsOn ?? [])]
   for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
     if (next === name) return true
-    if (seen.has(next)) continue
-    seen.add(next)
+    if (visited.has(next)) continue
+    visited.add(next)
     queue.push(...(byName.get(next)?.dependsOn ?? []))
   }
   return false

@@ -12,6 +12,13 @@ export async function configSchema(): Promise<object> {
   ])
   return withSharedShapes(await configSchema())
 }
+/** The JSON Schema of a fleet file. */
+export async function fleetSchema(): Promise<object> {
+  const [{ settingsSchema }, { fleetSettings }] = await Promise.all([import('./schema.ts'), import('./fleet.ts')])
+  const description = 'The servers that svc health --fleet checks'
+  const $schema = 'https://json-schema.org/draft/2020-12/schema'
+  return { $schema, title: 'A fleet file of svc', description, ...settingsSchema(fleetSettings) }
+}
 export const loadReading = async () => (await import('./preload.ts')).preloadReading
 export const loadRestartSettings = async () => (await import('./restart.ts')).restartSettings
 export const loadEdit = () => import('./edit.ts')
