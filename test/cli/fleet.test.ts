@@ -192,6 +192,8 @@ describe('O53 a fleet file', () => {
       '2:31: servers[0].tag is not a setting here: did you mean `tags`?',
     ],
     ['servers: [', '1:10: the file opens a bracket here'],
+    ['{"servers": [{"name": "a", "url": "ftp://a"}]}', '1:28: servers[0].url begins with ftp:'],
+    ['{"servers": [{"name": "a", "url": "https://a", "name": "b"}]}', '1:48: '],
   ])('%j has its mistake named with line and column', async (yaml, message) => {
     const { code, stderr, stdout } = await load(yaml)
     expect([code, stdout]).toEqual([12, ''])

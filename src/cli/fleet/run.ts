@@ -7,6 +7,7 @@ import type { ExecutionMode } from '../../core/protocol/index.ts'
 import { askHealth, entry, failedOutcome, formats, type HealthOutcome, type HealthQuestion } from '../health/health.ts'
 import { waitingText } from '../health/outstanding.ts'
 import type { Detail } from '../health/text.ts'
+import { limitGarbage } from '../io/heap.ts'
 import type { Io } from '../io/io.ts'
 import { columnsOf, painter, progress } from '../io/terminal.ts'
 import { marks } from '../render/table.ts'
@@ -32,6 +33,8 @@ const reserved = 128
 const perRequest = 2
 /** More at once gain nothing (bench/results/fleet.md). */
 const usualAtOnce = 256
+/** With fewer servers, there is no time for much garbage, and collecting it more often would only cost time. */
+const manyTargets = 2_000
 const narrowest = 24
 
 /**
@@ -42,6 +45,7 @@ export async function checkFleet(run: FleetRun, signal: AbortSignal): Promise<nu
   const { flags, io, say, as } = run
   io.reserveThreads(threads)
   const fleet = await fleetTargets(flags, io, say)
+  if (fleet.targets.length > manyTargets) limitGarbage()
   const atOnce = requestsAtOnce(flags['at-once'])
   const began = io.clock.elapsed()
   const fold = new FleetFold(fleet, { listsHealthy: as.detail === 'verbose' })

@@ -4,6 +4,7 @@ import { nearestHint } from '../../core/base/suggest.ts'
 import type { FleetServer } from '../../core/config/index.ts'
 import { nameMatcher } from '../../core/protocol/index.ts'
 import { variable } from '../command/flags.ts'
+import { limitGarbage } from '../io/heap.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
 import { readSettings, type SessionFlags } from '../session/session.ts'
@@ -111,12 +112,18 @@ async function fromProfiles(pattern: string, { env }: Io): Promise<readonly Flee
   })
 }
 
+/** Characters. Parsing YAML takes a hundred times as much memory. */
+const longFile = 128 * 1_024
+
 async function fromFile(path: string, flags: FleetFlags, { env }: Io): Promise<FleetTargets> {
   const { loadFleetFile } = await import('../../core/config/index.ts')
   const { servers, devices, warnings } = await (await loadFleetFile()).loadFleet({
     path,
     env,
     platform: machine.platform,
+    onLength: (characters) => {
+      if (characters > longFile) limitGarbage()
+    },
     uid: machine.accountId(),
     insecureHttp: flags['insecure-http'] ?? false,
     keychain: async (name) => await (await import('../keychain/secrets.ts')).readSecret(name, env),

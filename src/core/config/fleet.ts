@@ -1,5 +1,6 @@
 import type { Fault } from '../base/errors.ts'
 import { filesWithin } from '../base/files/index.ts'
+import { lazy } from '../base/lazy.ts'
 import { isLoopbackHost } from '../base/loopback.ts'
 import { bare } from '../base/proxy-variables.ts'
 import { sanitizeLine } from '../base/sanitize.ts'
@@ -15,8 +16,9 @@ import {
 } from '../base/settings/index.ts'
 import { didYouMean } from '../base/suggest.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { type ParsedDocument, parseDocument } from './document.ts'
+import { parseDocument } from './document.ts'
 import { configTrust, readFile } from './find.ts'
+import { line, type Placed, refusal } from './load.ts'
 
 const typeMistake = (text: string): string | undefined => {
   if (text === 'all' || ServerType.values.some((type) => type === text)) return undefined
@@ -97,6 +99,8 @@ export type FleetOptions = Pick<SettingsContext, 'env' | 'keychain'> & {
   readonly path: string
   readonly platform: NodeJS.Platform
   readonly uid: number | undefined
+  /** Called with the length of the file before it is parsed, for a caller that prepares for much memory. */
+  readonly onLength: (characters: number) => void
   /** `--insecure-http`: plain http to other machines is no mistake. */
   readonly insecureHttp: boolean
 }
@@ -108,26 +112,50 @@ const maxFileMs = 5_000
  * Reads a fleet file, which has to be as trusted as svc.yaml. Throws Fault `Local`, which lists every mistake with its
  * place, `file:line:column`.
  */
-export async function loadFleet({ path, platform, uid, env, keychain, insecureHttp }: FleetOptions): Promise<Fleet> {
+export async function loadFleet(options: FleetOptions): Promise<Fleet> {
+  const { platform, uid, env, keychain, insecureHttp } = options
   const paths = await import('node:path')
-  const file = paths.resolve(path)
+  const file = paths.resolve(options.path)
   const trust = configTrust({ platform, uid, files: filesWithin(maxFileMs) })
   const text = (await readFile({ path: file, from: '--fleet' }, trust)) ?? ''
-  const document = await parseDocument(text)
-  if (document.problems.length > 0) throw await refused(file, text, document, document.problems)
+  options.onLength(text.length)
+  const json = jsonOf(text)
+  const document = lazy(async () => await parseDocument(text))
+  if (json === undefined) {
+    const { problems } = await document.get()
+    if (problems.length > 0) throw await refused(file, text, problems, true)
+  }
+  const value = json ?? (await document.get()).value
   const context: SettingsContext = { env, folder: paths.dirname(file), keychain }
-  const { values, problems, warnings } = readSettings(fleetSettings, document.value, context)
-  const all = problems.length > 0 ? problems : mistakesIn(values, insecureHttp)
-  if (all.length > 0) throw await refused(file, text, document, all)
-  const places = warnings.map(({ path, message }) => {
-    const { line, column } = document.placeOf(path)
-    return `${file}:${line}:${column}: ${message}`
-  })
-  const written = isMap(document.value) ? (document.value['servers'] as readonly Raw[]) : []
+  const { values, problems, warnings } = readSettings(fleetSettings, value, context)
+  const placed = async (all: readonly Problem[]): Promise<readonly PlacedProblem[]> => {
+    if (all.length === 0) return []
+    const { placeOf } = await document.get()
+    return all.map((problem) => ({ ...problem, place: placeOf(problem.path) }))
+  }
+  const mistakes = problems.length > 0 ? problems : mistakesIn(values, insecureHttp)
+  if (mistakes.length > 0) throw await refused(file, text, await placed(mistakes), false)
+  const lines = (await placed(warnings)).map((warning) => line({ ...warning, file, text }))
+  const written = isMap(value) ? (value['servers'] as readonly Raw[]) : []
   const servers = (values.servers as readonly FleetServer[]).map((server, at) =>
     server.credential ? { ...server, credential: credentialOf(written[at], server.url, context) } : server,
   )
-  return { servers, devices: values.devices ?? [], warnings: [...trust.warnings(), ...places] }
+  return { servers, devices: values.devices ?? [], warnings: [...trust.warnings(), ...lines] }
+}
+
+/**
+ * The value of a file in JSON, which is YAML as well and takes a hundredth of the time and memory. Undefined if it is not
+ * JSON, or perhaps has two members of one name, of which JSON.parse keeps the last.
+ */
+function jsonOf(text: string): unknown {
+  if (!text.startsWith('{')) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    const compact = text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
+    return JSON.stringify(value) === compact ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** A secret of the keychain is bound to a host and port: those of its server. */
@@ -193,22 +221,12 @@ function isBehindItself(
   return false
 }
 
-async function refused(
-  file: string,
-  text: string,
-  document: ParsedDocument,
-  problems: readonly Problem[],
-): Promise<Fault> {
-  const { refusal } = await import('./load.ts')
-  const isSyntax = document.problems.length > 0
-  const placed = (isSyntax ? document.problems : problems).map((problem) => ({
-    ...problem,
-    place: 'place' in problem ? problem.place : document.placeOf(problem.path),
+type PlacedProblem = Omit<Placed, 'file' | 'text'>
+
+const refused = (file: string, text: string, problems: readonly PlacedProblem[], isSyntax: boolean): Promise<Fault> =>
+  refusal(
     file,
-    text,
-  }))
-  return await refusal(file, placed as Parameters<typeof refusal>[1], isSyntax, {
-    next: 'Correct the file, then run the command again',
-    settings: fleetSettings,
-  })
-}
+    problems.map((problem) => ({ ...problem, file, text })),
+    isSyntax,
+    { next: 'Correct the file, then run the command again', settings: fleetSettings },
+  )
