@@ -97,7 +97,10 @@ function probes(socket: Socket, take: () => number | undefined): Promise<void> {
     let text = ''
     const next = (): void => {
       const port = take()
-      if (port === undefined) return resolve()
+      if (port === undefined) {
+        resolve()
+        return
+      }
       const target = encodeURIComponent(`http://127.0.0.1:${port}`)
       socket.write(`GET /probe?module=fleet&target=${target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
     }

@@ -9,6 +9,7 @@ import { painter } from '../../src/cli/io/terminal.ts'
 import { marks } from '../../src/cli/render/table.ts'
 import { exits } from '../../src/core/base/errors.ts'
 import { type Entry, read } from '../../src/core/checks/reports/index.ts'
+import { ancestorsOf } from '../../src/core/config/fleet.ts'
 import { main } from '../../src/main.ts'
 import { manyServers } from '../../tools/gates/rules.ts'
 import { refusing, runOf, wellOnes } from '../checks/reports/many.ts'
@@ -61,7 +62,7 @@ describe('O53 the exit code of many servers', () => {
 describe('O53 what explains a server that cannot be reached', () => {
   const shape = (dependsOn: Readonly<Record<string, readonly string[]>>, devices: readonly string[]): FleetShape => ({
     label: '',
-    dependsOn: new Map(Object.entries(dependsOn)),
+    before: new Map(Object.keys(dependsOn).map((name) => [name, ancestorsOf(name, (one) => dependsOn[one])])),
     devices,
   })
   const causes = (of: FleetShape, targets: readonly string[], down: readonly string[]) =>
@@ -99,7 +100,7 @@ describe('O53 the table of many servers', () => {
     { detail = 'usual', ...shape }: Partial<FleetShape> & { readonly detail?: 'usual' | 'verbose' | 'reasons' } = {},
   ): readonly string[] => {
     const fold = new FleetFold(
-      { label: 'fleet.yaml', dependsOn: new Map(), devices: [], ...shape },
+      { label: 'fleet.yaml', before: new Map(), devices: [], ...shape },
       {
         listsHealthy: detail === 'verbose',
       },
@@ -115,7 +116,7 @@ describe('O53 the table of many servers', () => {
   test('40 servers behind one switch are one line with a count, and so are 40 at one address', () => {
     const names = Array.from({ length: 40 }, (_, at) => `web${at}`)
     const behind = table(Object.fromEntries([...names.map((name) => [name, {}]), ['db', well]]), {
-      dependsOn: new Map(names.map((name) => [name, ['switch-7']])),
+      before: new Map(names.map((name) => [name, ['switch-7']])),
       devices: ['switch-7'],
     })
     expect(behind).toEqual([

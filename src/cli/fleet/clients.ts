@@ -2,7 +2,7 @@ import { Fault } from '../../core/base/errors.ts'
 import { filesWithin } from '../../core/base/files/index.ts'
 import { ProbeError } from '../../core/base/probe-error.ts'
 import type { Secret } from '../../core/base/settings/index.ts'
-import { type Client, type ClientOptions, type CredentialSource, openClient, Trust } from '../../core/client/index.ts'
+import { type Client, type CredentialSource, openClient, Trust } from '../../core/client/index.ts'
 import type { Io } from '../io/io.ts'
 import { type CommandSession, connectionOf, credentialFor, shownUrl } from '../session/session.ts'
 import type { FleetFlags, FleetTarget } from './targets.ts'
@@ -72,25 +72,19 @@ export class FleetClients {
     const at = { kind: 'server', url, origin: '--server', profile } as const
     const own = connectionOf(at, this.#flags as Omit<FleetFlags, 'server'>, env)
     const caFile = own.caFile ?? target.caFile
-    let trust = this.#trust.get(caFile)
-    if (!trust) {
-      trust = new Trust(caFile)
-      this.#trust.set(caFile, trust)
-    }
-    const connection: ClientOptions = {
+    const trust = this.#trust.get(caFile) ?? new Trust(caFile)
+    this.#trust.set(caFile, trust)
+    const signIn = credentialFor(at, undefined, { ...own, caFile }, this.#io)
+    return openClient({
       ...own,
       caFile,
       trust,
       insecureHttp: own.insecureHttp || target.insecureHttp,
       env: proxy === undefined ? env : { https_proxy: proxy, http_proxy: proxy },
-    }
-    const credential = target.credential ? fromSecret(target.credential) : this.#signIn(at, { ...own, caFile })
-    return openClient({ ...connection, credential })
-  }
-
-  #signIn(...[at, connection]: [at: Parameters<typeof credentialFor>[0], Parameters<typeof credentialFor>[2]]) {
-    const source = credentialFor(at, undefined, connection, this.#io)
-    return { ...source, current: () => this.#signIns.use(() => source.current()) }
+      credential: target.credential
+        ? fromSecret(target.credential)
+        : { ...signIn, current: () => this.#signIns.use(() => signIn.current()) },
+    })
   }
 }
 

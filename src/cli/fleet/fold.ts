@@ -1,14 +1,6 @@
 import { exits } from '../../core/base/errors.ts'
 import { count, showDuration } from '../../core/base/format.ts'
-import {
-  bySeverity,
-  counting,
-  describeResult,
-  type EntryReading,
-  isConsequence,
-  messageIn,
-  results,
-} from '../../core/checks/reports/index.ts'
+import { counting, type EntryReading, isConsequence, messageIn, results } from '../../core/checks/reports/index.ts'
 import { markText } from '../../core/protocol/index.ts'
 import { foldEqual } from '../health/overview.ts'
 import { layOut, type ScreenRow } from '../health/rows.ts'
@@ -18,17 +10,14 @@ import { type Mark, styles } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
 import { fleetExit, isNotReached } from './exit.ts'
 
-/** A server as the fold needs it. */
-export type FoldedServer = {
-  readonly name: string
-  readonly url: string
-}
+type Server = { readonly name: string; readonly url: string }
 
-/** How servers are listed: what is behind what, by name, and what svc does not contact. */
+/** How servers belong together: what is behind what, by name, and what svc does not contact. */
 export type FleetShape = {
   /** The command line's words for all of them. */
   readonly label: string
-  readonly dependsOn: ReadonlyMap<string, readonly string[]>
+  /** The servers and devices that each server is behind, the nearest first. */
+  readonly before: ReadonlyMap<string, readonly string[]>
   readonly devices: readonly string[]
 }
 
@@ -53,13 +42,6 @@ type State = (typeof states)[number]
 /** Keeps of each server only the parts for the table: of one that is ok, nothing. */
 export class FleetFold {
   readonly #shape: FleetShape
-  readonly #counts: Record<State, number> = {
-    unhealthy: 0,
-    'not reached': 0,
-    'not checked': 0,
-    'with warnings': 0,
-    ok: 0,
-  }
   readonly #problems: Problem[] = []
   readonly #healthy: ScreenRow[] = []
   readonly #stateOf = new Map<string, State>()
@@ -67,6 +49,7 @@ export class FleetFold {
   readonly #modes = new Set<string>()
   readonly #listsHealthy: boolean
   #isDrill = false
+  #hasAnswer = false
 
   /** `listsHealthy`: with a row for each server that is ok. */
   constructor(shape: FleetShape, { listsHealthy = false }: { readonly listsHealthy?: boolean } = {}) {
@@ -80,20 +63,28 @@ export class FleetFold {
 
   /** Whether any server answered, whatever it said. */
   get hasAnswer(): boolean {
-    return this.#counts.ok + this.#counts['with warnings'] + this.#counts.unhealthy > 0
+    return this.#hasAnswer
   }
 
-  add(server: FoldedServer, readings: readonly EntryReading[]): void {
+  add(server: Server, readings: readonly EntryReading[]): void {
+    const { name } = server
     const state = stateOf(readings)
-    this.#counts[state] += 1
-    this.#stateOf.set(server.name, state)
-    for (const { exitCode, mode, drill } of readings) {
+    this.#stateOf.set(name, state)
+    for (const { exitCode, mode, drill, error } of readings) {
       this.#codes.add(exitCode)
       this.#modes.add(mode)
       this.#isDrill ||= drill === true
+      this.#hasAnswer ||= error === undefined
     }
     if (state !== 'ok') this.#problems.push(...problemsOf(server, readings))
-    else if (this.#listsHealthy) this.#healthy.push(healthyRow(server, readings))
+    else if (this.#listsHealthy) {
+      const text = readings.map(({ headline }) => headline).join('; ')
+      this.#healthy.push({ mark: 'ok', type: exitText(exits.ok.code), name, check: '', lines: [{ text }] })
+    }
+  }
+
+  #count(state: State): number {
+    return [...this.#stateOf.values()].filter((one) => one === state).length
   }
 
   /** The table: what is wrong, the worst first, how many are ok, and the verdict. */
@@ -104,28 +95,22 @@ export class FleetFold {
     const rows = this.#rows().filter(({ mark, type }) => !failing || mark !== 'warn' || type === exitText(3))
     const most = detail === 'reasons' ? maxReasons : maxLines
     const lines = detail === 'verbose' ? layOut([...rows, ...this.#healthy], look).lines : firstLines(rows, most, look)
-    const { ok } = this.#counts
+    const ok = this.#count('ok')
     const rest = detail === 'usual' && ok > 0 ? [`  ${sign('ok', look)} ${ok} ok`] : []
-    const isShort = lines.length === 0
-    return [...lines, ...rest, ...(isShort ? [] : ['']), ...verdict].join('\n')
+    return [...lines, ...rest, ...(lines.length === 0 ? [] : ['']), ...verdict].join('\n')
   }
 
   #verdict(elapsedMs: number, look: Look): readonly string[] {
     const code = this.exitCode
-    const { 'with warnings': warned } = this.#counts
+    const warned = this.#count('with warnings')
     const word = code === exits.ok.code ? 'HEALTHY' : code === exits.unhealthy.code ? 'UNHEALTHY' : 'NOT CHECKED'
     const mark: Mark = code === exits.ok.code ? 'ok' : 'fail'
     const beside = code === exits.ok.code && warned > 0 ? `, ${warned} with warnings` : ''
-    const total = states.reduce((sum, state) => sum + this.#counts[state], 0)
+    const notable = states.filter((state) => state !== 'ok' && !(state === 'with warnings' && beside !== ''))
     const facts = [
       this.#shape.label,
-      count(total, 'server'),
-      ...states.flatMap((state) => {
-        const number = this.#counts[state]
-        return number === 0 || state === 'ok' || (state === 'with warnings' && beside !== '')
-          ? []
-          : [`${number} ${state}`]
-      }),
+      count(this.#stateOf.size, 'server'),
+      ...notable.flatMap((state) => (this.#count(state) === 0 ? [] : [`${this.#count(state)} ${state}`])),
       ...this.#modes,
       showDuration(elapsedMs),
     ].filter(Boolean)
@@ -170,19 +155,16 @@ function stateOf(readings: readonly EntryReading[]): State {
   return readings.some(({ level }) => level === 'warn') ? 'with warnings' : 'ok'
 }
 
-function problemsOf({ name, url }: FoldedServer, readings: readonly EntryReading[]): readonly Problem[] {
+function problemsOf({ name, url }: Server, readings: readonly EntryReading[]): readonly Problem[] {
   const all = readings.flatMap((reading) => rowsOf(name, url, reading))
   // Several types of a server that cannot be reached say the same.
   const distinct = [...new Map(all.map((row) => [`${row.type} ${row.check} ${row.lines[0]?.text}`, row])).values()]
-  const sorted = distinct.toSorted((a, b) => rank(a) - rank(b))
-  const left = sorted.length - maxProblems
-  return sorted
-    .slice(0, maxProblems)
-    .map((row, at) =>
-      at < maxProblems - 1 || left <= 0
-        ? row
-        : { ...row, lines: [...row.lines, { text: `and ${left} more: svc health --server ${url}`, style: 'dim' }] },
-    )
+  const rows = distinct.toSorted((a, b) => rank(a) - rank(b)).slice(0, maxProblems)
+  const last = rows.at(-1)
+  const left = distinct.length - rows.length
+  if (!last || left === 0) return rows
+  const more = { text: `and ${left} more: svc health --server ${url}`, style: 'dim' } as const
+  return rows.with(-1, { ...last, lines: [...last.lines, more] })
 }
 
 function rowsOf(name: string, url: string, reading: EntryReading): readonly Problem[] {
@@ -190,9 +172,9 @@ function rowsOf(name: string, url: string, reading: EntryReading): readonly Prob
   if (level === 'ok') return []
   const base = { type: exitText(exitCode), code: exitCode, name, unit: 'servers' } as const
   if (error) {
-    const host = URL.parse(url)?.hostname ?? url
+    const host = new URL(url).hostname
     const text = limited(error.message, short)
-    const mark = exitCode === exits.unhealthy.code || isNotReached(exitCode) ? 'fail' : 'not checked'
+    const mark = isNotReached(exitCode) ? 'fail' : 'not checked'
     const alike = text
       .replaceAll(url, 'the server')
       .replaceAll(`The name ${host}`, 'The name of the server')
@@ -210,42 +192,27 @@ function rowsOf(name: string, url: string, reading: EntryReading): readonly Prob
   const bad = counting(results(reading)).filter((one) => one.level !== 'ok' && !isConsequence(one))
   return [
     ...ownCauses(reading).map((cause) => row(level === 'unknown' ? 'fail' : level, type, cause)),
-    ...bad
-      .toSorted(bySeverity)
-      .map((one) =>
-        one.check === 'configured'
-          ? row(one.level, type, describeResult(one))
-          : row(one.level, [type, one.monitor, one.check].filter(Boolean).join(' '), messageIn(one)),
-      ),
+    ...bad.map((one) => row(one.level, [type, one.monitor, one.check].filter(Boolean).join(' '), messageIn(one))),
   ]
 }
 
 const short = { more: '…' } as const
-
-const healthyRow = ({ name }: FoldedServer, readings: readonly EntryReading[]): ScreenRow => ({
-  mark: 'ok',
-  type: exitText(exits.ok.code),
-  name,
-  check: '',
-  lines: [{ text: readings.map(({ headline }) => headline).join('; ') }],
-})
 
 /**
  * The cause for each server that could not be reached: a device of which all servers behind it are down, if there
  * are at least two, or a server before it that is down itself. What was not asked explains nothing.
  */
 export function causesOf(
-  { dependsOn, devices }: FleetShape,
+  { before, devices }: FleetShape,
   targets: ReadonlySet<string>,
   down: ReadonlySet<string>,
 ): ReadonlyMap<string, string> {
-  const before = new Map([...targets].map((name) => [name, [...ancestors(name, dependsOn)]] as const))
   const isDevice = new Set(devices)
-  const members = new Map<string, string[]>()
-  for (const [name, all] of before) {
-    for (const device of all) if (isDevice.has(device)) members.set(device, [...(members.get(device) ?? []), name])
-  }
-  const dead = [...members].filter(([, all]) => all.length > 1 && all.every((name) => down.has(name)))
+  const links = [...targets].flatMap((name) => (before.get(name) ?? []).map((device) => ({ name, device })))
+  const members = Map.groupBy(links, ({ device }) => device)
+  const dead = [...members].filter(
+    ([device, all]) => isDevice.has(device) && all.length > 1 && all.every(({ name }) => down.has(name)),
+  )
   const largest = dead.toSorted(([, a], [, b]) => b.length - a.length).map(([device]) => device)
   return new Map(
     [...down].flatMap((name): readonly (readonly [string, string])[] => {
@@ -255,18 +222,6 @@ export function causesOf(
       return cause === undefined ? [] : [[name, cause]]
     }),
   )
-}
-
-/** The servers and devices that a server is behind, the nearest first. */
-function ancestors(name: string, dependsOn: FleetShape['dependsOn']): ReadonlySet<string> {
-  const all = new Set<string>()
-  let step = dependsOn.get(name) ?? []
-  while (step.length > 0) {
-    const fresh = step.filter((one) => !all.has(one))
-    for (const one of fresh) all.add(one)
-    step = fresh.flatMap((one) => dependsOn.get(one) ?? [])
-  }
-  return all
 }
 
 const namesOf = (problems: readonly Problem[]): readonly string[] => [...new Set(problems.map(({ name }) => name))]
@@ -279,17 +234,15 @@ function withVictims(cause: Problem, victims: readonly Problem[]): ScreenRow {
 
 function deviceRow(device: string, problems: readonly Problem[]): ScreenRow {
   const names = namesOf(problems)
-  const texts = [...Map.groupBy(problems, ({ alike }) => alike)].toSorted(([, a], [, b]) => b.length - a.length)
-  const [first, ...others] = texts
+  const byText = [...Map.groupBy(problems, ({ alike }) => alike)].toSorted(([, a], [, b]) => b.length - a.length)
+  const others = byText.length - 1
+  const lines = [byText[0]?.[0] ?? '', ...(others > 0 ? [`and ${count(others, 'other message')}`] : [])]
   return {
     mark: 'fail',
     type: exitText(...problems.map(({ code }) => code)),
     name: count(names.length, 'server'),
     check: `behind ${device}`,
-    lines: [
-      { text: first?.[0] ?? '' },
-      ...(others.length > 0 ? [{ text: `and ${count(others.length, 'other message')}` }] : []),
-    ],
+    lines: lines.map((text) => ({ text })),
     names,
     unit: 'servers',
   }

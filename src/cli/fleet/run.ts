@@ -79,14 +79,12 @@ function requestsAtOnce(number: number | undefined): number {
   })
 }
 
-/** The limit of processes where nobody says it. */
-const usualLimit = 1_024
-
+/** 1,024 where nobody says it. */
 function openFilesLimit(): number {
   try {
     return parseOpenFilesLimit(readFileSync('/proc/self/limits', 'utf8')) ?? Number.POSITIVE_INFINITY
   } catch {
-    return usualLimit
+    return 1_024
   }
 }
 
@@ -100,16 +98,16 @@ async function askAll(
   signal: AbortSignal,
 ): Promise<void> {
   const { io, flags, say } = run
-  // Ends all others when one ends with a defect, or nobody reads the answers.
+  // Ends all others when one ends with a defect.
   const stop = new AbortController()
   const until = AbortSignal.any([signal, stop.signal])
   const clients = new FleetClients(flags, io, new TaskLimit(atOnce))
-  const out = new Outstanding(targets, io)
+  const out = outstanding(targets, io)
   const display = progress(`Checking ${count(targets.length, 'server')}`, !flags.quiet, io)
   const unmatched: Answered[] = []
   let next = 0
   const work = async (): Promise<void> => {
-    while (next < targets.length && !stop.signal.aborted) {
+    while (next < targets.length) {
       const at = next
       next += 1
       const target = targets[at] as FleetTarget
@@ -117,14 +115,12 @@ async function askAll(
       const outcomes = await askOne(run, target, clients, until)
       out.end(target.name, outcomes)
       if (outcomes.every(({ fault }) => fault?.details.nothingSelected)) unmatched.push({ at, target, outcomes })
-      else if (!(await receive(run, { at, target, outcomes }, receivers))) stop.abort()
+      else await receive(run, { at, target, outcomes }, receivers)
     }
   }
   try {
     display.update(out.text)
     await Promise.all(Array.from({ length: Math.min(atOnce, targets.length) }, work))
-  } catch (error) {
-    if (!stop.signal.aborted || signal.aborted) throw error
   } finally {
     stop.abort()
     display.stop()
@@ -162,55 +158,40 @@ async function askOne(
 
 const modeOf = ({ mode }: FleetRun['flags'], target: FleetTarget): ExecutionMode => mode ?? target.mode ?? 'Standard'
 
-/** Returns false if nobody reads the answers any more. */
 async function receive(
   { flags }: FleetRun,
   { at, target, outcomes }: Answered,
   { fold, sink }: Receivers,
-): Promise<boolean> {
+): Promise<void> {
   const as = { target: target.name, mode: modeOf(flags, target) }
   const entries = await Promise.all(
     outcomes.map(async (outcome) => ({ ...(await entry(outcome, as)), IsOfMany: true as const })),
   )
   fold.add(target, entries.map(read))
-  return await sink.add({ at, outcomes, entries, ...as })
+  await sink.add({ at, outcomes, entries, ...as })
 }
 
 /** Milliseconds before a terminal names what is out. */
 const delayMs = 1_000
 
-/** The servers that the check waits for, for the progress on a terminal: first those with a request. */
-class Outstanding {
-  readonly #targets: readonly FleetTarget[]
-  readonly #io: Io
-  readonly #current = new Set<string>()
-  readonly #began: number
-  #done = 0
-  #failed = 0
-
-  constructor(targets: readonly FleetTarget[], io: Io) {
-    this.#targets = targets
-    this.#io = io
-    this.#began = io.clock.elapsed()
-  }
-
-  begin(name: string): void {
-    this.#current.add(name)
-  }
-
-  end(name: string, outcomes: readonly HealthOutcome[]): void {
-    this.#current.delete(name)
-    this.#done += 1
-    if (outcomes.some(({ exitCode }) => exitCode !== exits.ok.code)) this.#failed += 1
-  }
-
-  readonly text = (columns: number): string => {
-    const total = this.#targets.length
-    const names = [...this.#current, ...this.#targets.slice(this.#done + this.#current.size).map(({ name }) => name)]
-    if (names.length === 0 || this.#io.clock.elapsed() - this.#began < delayMs) {
-      return `Checking ${count(total, 'server')}`
-    }
-    const failed = this.#failed === 0 ? {} : { failed: this.#failed }
-    return waitingText({ names, total, unit: 'servers', ...failed }, columns, this.#io.stderr.unicode ? '…' : '...')
+/** Follows which servers are out, for the progress on a terminal: `text` has first those with a request. */
+function outstanding(targets: readonly FleetTarget[], { clock, stderr }: Io) {
+  const began = clock.elapsed()
+  const current = new Set<string>()
+  let [done, failed] = [0, 0]
+  return {
+    begin: (name: string) => void current.add(name),
+    end: (name: string, outcomes: readonly HealthOutcome[]) => {
+      current.delete(name)
+      done += 1
+      if (outcomes.some(({ exitCode }) => exitCode !== exits.ok.code)) failed += 1
+    },
+    text: (columns: number): string => {
+      const names = [...current, ...targets.slice(done + current.size).map(({ name }) => name)]
+      const total = targets.length
+      if (names.length === 0 || clock.elapsed() - began < delayMs) return `Checking ${count(total, 'server')}`
+      const waiting = { names, total, unit: 'servers', ...(failed === 0 ? {} : { failed }) } as const
+      return waitingText(waiting, columns, stderr.unicode ? '…' : '...')
+    },
   }
 }

@@ -22,8 +22,8 @@ export type FleetAnswer = {
 
 /** The answers in one format: a stream writes each as it arrives, a document all of them at the end. */
 export type FleetSink = {
-  /** Resolves when the next answer may come: with false if nobody reads any more. */
-  readonly add: (answer: FleetAnswer) => Promise<boolean>
+  /** Resolves when the next answer may come. */
+  readonly add: (answer: FleetAnswer) => Promise<void>
   readonly end: () => Promise<{
     readonly text: string
     readonly form: TextForm
@@ -39,7 +39,7 @@ const nothing = { text: '', form: 'text' } as const
 
 export function fleetSink(as: FleetPresentation, io: Pick<Io, 'stdout'>): FleetSink {
   const { output } = as
-  if (output === 'table') return { add: async () => true, end: async () => nothing }
+  if (output === 'table') return { add: async () => {}, end: async () => nothing }
   if (!isReport(output)) return documentOf()
   return streams.has(output) ? streamOf(output, as, io) : reportOf(output, as)
 }
@@ -49,7 +49,6 @@ function documentOf(): FleetSink {
   return {
     add: async ({ at, outcomes, target, mode }) => {
       results[at] = await Promise.all(outcomes.map((outcome) => resultJson(outcome, { target, mode })))
-      return true
     },
     end: async () => ({ text: resultsJson(results.flat()), form: 'json' }),
   }
@@ -58,20 +57,13 @@ function documentOf(): FleetSink {
 function streamOf(output: ReportName, { header }: FleetPresentation, { stdout }: Pick<Io, 'stdout'>): FleetSink {
   const { load, form } = reports[output]
   let isFirst = true
-  let before = Promise.resolve(true)
-  const write = async (entries: readonly Entry[]): Promise<boolean> => {
-    const { default: report } = await load()
-    const text = report.render(entries, { header: header && isFirst })
-    isFirst = false
-    if (!stdout.write(text, form)) return false
-    await accepting(stdout.stream)
-    return !stdout.stream.destroyed
-  }
   return {
-    // One after the other, so that memory is bounded by what the reader takes.
-    add: ({ entries }) => {
-      before = before.then(async (goesOn) => goesOn && (await write(entries)))
-      return before
+    // Where nobody reads any more, the exit code is still that of all servers.
+    add: async ({ entries }) => {
+      const { default: report } = await load()
+      const text = report.render(entries, { header: header && isFirst })
+      isFirst = false
+      if (stdout.write(text, form)) await accepting(stdout.stream)
     },
     end: async () => nothing,
   }
@@ -83,7 +75,6 @@ function reportOf(output: ReportName, as: FleetPresentation): FleetSink {
   return {
     add: async ({ at, entries }) => {
       answers[at] = entries
-      return true
     },
     end: async () => {
       const { default: report } = await load()

@@ -45,7 +45,7 @@ export async function fleetTargets(flags: FleetFlags, io: Io, say: (line: string
     }
   }
   if (flags.fleet !== undefined) return await fromFile(flags.fleet, flags, io)
-  const shape = { dependsOn: new Map(), devices: [], warnings: [] }
+  const shape = { before: new Map(), devices: [], warnings: [] }
   if (flags.profile !== undefined) {
     return { ...shape, label: flags.profile, targets: await fromProfiles(flags.profile, io) }
   }
@@ -59,22 +59,16 @@ export async function fleetTargets(flags: FleetFlags, io: Io, say: (line: string
 
 /** Returns the flag that chooses the servers. */
 function refuseOtherPlaces(flags: FleetFlags, env: Io['env']): '--server' | '--profile' | '--fleet' {
-  const { server, profile, fleet, wait } = flags
-  const [chooser = '--fleet', other] = [
-    ...(fleet === undefined ? [] : (['--fleet'] as const)),
-    ...(server === undefined ? [] : (['--server'] as const)),
-    ...(profile === undefined ? [] : (['--profile'] as const)),
-    ...(flags.config === undefined ? [] : (['--config'] as const)),
-    ...(flags.store === undefined ? [] : (['--store'] as const)),
-    ...(flags.local ? (['--local'] as const) : []),
-  ]
+  const { fleet, wait } = flags
+  const places = ['fleet', 'server', 'profile', 'config', 'store', 'local'] as const
+  const [chooser, other] = places.filter((name) => flags[name]).map((name) => `--${name}`)
   if (other !== undefined) {
     throw new Fault('Usage', `${chooser} and ${other} cannot be combined`, { hints: ['Omit one of them.'] })
   }
   if (wait !== undefined) {
     throw new Fault('Usage', '--wait takes one server', { hints: ['Wait for each server with a command of its own.'] })
   }
-  if (flags.tag !== undefined && fleet === undefined) throw onlyWithFleet('tag')
+  if (flags.tag !== undefined && fleet === undefined) throw tagAlone()
   if (variable(env, 'SVC_TOKEN') !== undefined) {
     throw new Fault('Usage', 'SVC_TOKEN is set, and several servers would get it', {
       hints: ['Unset it, and sign in at each server (svc login), or give each a credential in a fleet file.'],
@@ -83,13 +77,12 @@ function refuseOtherPlaces(flags: FleetFlags, env: Io['env']): '--server' | '--p
   return chooser as '--server' | '--profile' | '--fleet'
 }
 
-/** The fault of a flag that means nothing without `--fleet`. */
-const onlyWithFleet = (flag: string): Fault =>
-  new Fault('Usage', `--${flag} has an effect only with --fleet`, { hints: [`Add --fleet FILE, or omit --${flag}.`] })
+const tagAlone = (): Fault =>
+  new Fault('Usage', '--tag has an effect only with --fleet', { hints: ['Add --fleet FILE, or omit --tag.'] })
 
 /** Throws Usage for a flag that only means something for many servers. */
 export function refuseFleetFlags(flags: FleetFlags): void {
-  if (flags.tag !== undefined) throw onlyWithFleet('tag')
+  if (flags.tag !== undefined) throw tagAlone()
   if (flags['at-once'] === undefined) return
   throw new Fault('Usage', '--at-once has an effect only with several servers', {
     hints: ["Repeat --server, or add --fleet FILE or --profile 'NAME*', or omit --at-once."],
@@ -103,12 +96,9 @@ async function fromProfiles(pattern: string, { env }: Io): Promise<readonly Flee
   if (matching.length > 0) {
     return matching.map((profile) => ({ name: profile.name, url: profile.server, insecureHttp: false, profile }))
   }
+  const names = profiles.map(({ name }) => name).join(' ')
   throw new Fault('Usage', `no profile matches "${pattern}" (--profile)`, {
-    hints: [
-      profiles.length > 0
-        ? `Profiles: ${profiles.map(({ name }) => name).join(' ')}`
-        : 'There is no profile yet. To create one: svc login --server URL',
-    ],
+    hints: [names === '' ? 'There is no profile yet. To create one: svc login --server URL' : `Profiles: ${names}`],
   })
 }
 
@@ -117,13 +107,11 @@ const longFile = 128 * 1_024
 
 async function fromFile(path: string, flags: FleetFlags, { env }: Io): Promise<FleetTargets> {
   const { loadFleetFile } = await import('../../core/config/index.ts')
-  const { servers, devices, warnings } = await (await loadFleetFile()).loadFleet({
+  const { servers, devices, before, warnings } = await (await loadFleetFile()).loadFleet({
     path,
     env,
     platform: machine.platform,
-    onLength: (characters) => {
-      if (characters > longFile) limitGarbage()
-    },
+    onLength: (characters) => (characters > longFile ? limitGarbage() : undefined),
     uid: machine.accountId(),
     insecureHttp: flags['insecure-http'] ?? false,
     keychain: async (name) => await (await import('../keychain/secrets.ts')).readSecret(name, env),
@@ -132,13 +120,10 @@ async function fromFile(path: string, flags: FleetFlags, { env }: Io): Promise<F
   const targets = tags.size === 0 ? servers : servers.filter((server) => server.tags?.some((tag) => tags.has(tag)))
   if (targets.length === 0) {
     const all = [...new Set(servers.flatMap((server) => server.tags ?? []))].toSorted()
+    const list = all.length > 0 ? `Tags: ${all.slice(0, 40).join(' ')}` : 'No server there has tags.'
     throw new Fault('Usage', `no server of ${path} has the tag ${[...tags].join(' or ')}`, {
-      hints: [
-        ...[...tags].flatMap((tag) => nearestHint(tag, all)),
-        all.length > 0 ? `Tags: ${all.slice(0, 40).join(' ')}` : 'No server there has tags.',
-      ],
+      hints: [...[...tags].flatMap((tag) => nearestHint(tag, all)), list],
     })
   }
-  const dependsOn = new Map(servers.flatMap((server) => (server.dependsOn ? [[server.name, server.dependsOn]] : [])))
-  return { targets, dependsOn, devices, warnings, label: sanitizeLine(path) }
+  return { targets, before, devices, warnings, label: sanitizeLine(path) }
 }

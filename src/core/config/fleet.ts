@@ -91,6 +91,8 @@ export type FleetServer = Omit<Values<typeof fleetServerSettings>, 'types' | 'mo
 export type Fleet = {
   readonly servers: readonly FleetServer[]
   readonly devices: readonly string[]
+  /** The servers and devices that each server is behind, the nearest first. */
+  readonly before: ReadonlyMap<string, readonly string[]>
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
 }
@@ -128,11 +130,8 @@ export async function loadFleet(options: FleetOptions): Promise<Fleet> {
   const value = json ?? (await document.get()).value
   const context: SettingsContext = { env, folder: paths.dirname(file), keychain }
   const { values, problems, warnings } = readSettings(fleetSettings, value, context)
-  const placed = async (all: readonly Problem[]): Promise<readonly PlacedProblem[]> => {
-    if (all.length === 0) return []
-    const { placeOf } = await document.get()
-    return all.map((problem) => ({ ...problem, place: placeOf(problem.path) }))
-  }
+  const placed = async (all: readonly Problem[]): Promise<readonly PlacedProblem[]> =>
+    await Promise.all(all.map(async (one) => ({ ...one, place: (await document.get()).placeOf(one.path) })))
   const mistakes = problems.length > 0 ? problems : mistakesIn(values, insecureHttp)
   if (mistakes.length > 0) throw await refused(file, text, await placed(mistakes), false)
   const lines = (await placed(warnings)).map((warning) => line({ ...warning, file, text }))
@@ -140,7 +139,9 @@ export async function loadFleet(options: FleetOptions): Promise<Fleet> {
   const servers = (values.servers as readonly FleetServer[]).map((server, at) =>
     server.credential ? { ...server, credential: credentialOf(written[at], server.url, context) } : server,
   )
-  return { servers, devices: values.devices ?? [], warnings: [...trust.warnings(), ...lines] }
+  const byName = new Map(servers.map((server) => [server.name, server.dependsOn] as const))
+  const before = new Map(servers.map(({ name }) => [name, ancestorsOf(name, (one) => byName.get(one))] as const))
+  return { servers, devices: values.devices ?? [], before, warnings: [...trust.warnings(), ...lines] }
 }
 
 /**
@@ -171,6 +172,7 @@ function mistakesIn(
 ): readonly Problem[] {
   const byName = new Map(servers.map((server) => [server.name, server]))
   const names = new Set([...byName.keys(), ...devices])
+  const dependsOn = (name: string): readonly string[] | undefined => byName.get(name)?.dependsOn
   return [
     ...(servers.length === 0 ? [{ path: ['servers'], message: 'lists no server: add one' }] : []),
     ...devices.flatMap((name, at) =>
@@ -185,7 +187,9 @@ function mistakesIn(
       return [
         ...(mistake === undefined ? [] : [{ path: ['servers', at, 'url'], message: mistake }]),
         ...unknown,
-        ...(isBehindItself(server.name, byName) ? [{ path, message: 'leads back to this server: remove a step' }] : []),
+        ...(ancestorsOf(server.name, dependsOn).includes(server.name)
+          ? [{ path, message: 'leads back to this server: remove a step' }]
+          : []),
       ]
     }),
   ]
@@ -206,19 +210,18 @@ function unknownMistake(name: string, names: ReadonlySet<string>): string {
   return `names ${JSON.stringify(name)}, which is neither a server nor one of \`devices:\` of this file: ${suggestion}`
 }
 
-function isBehindItself(
+/** The servers and devices that a server is behind, the nearest first: also itself, if its entries lead back to it. */
+export function ancestorsOf(
   name: string,
-  byName: ReadonlyMap<string, { readonly dependsOn?: readonly string[] | undefined }>,
-): boolean {
-  const visited = new Set<string>()
-  const queue = [...(byName.get(name)?.dependsOn ?? [])]
-  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    if (next === name) return true
-    if (visited.has(next)) continue
-    visited.add(next)
-    queue.push(...(byName.get(next)?.dependsOn ?? []))
+  dependsOn: (name: string) => readonly string[] | undefined,
+): readonly string[] {
+  const all = new Set<string>()
+  for (let step = dependsOn(name) ?? []; step.length > 0; ) {
+    const fresh = step.filter((one) => !all.has(one))
+    for (const one of fresh) all.add(one)
+    step = fresh.flatMap((one) => dependsOn(one) ?? [])
   }
-  return false
+  return [...all]
 }
 
 type PlacedProblem = Omit<Placed, 'file' | 'text'>
