@@ -152,7 +152,7 @@ function jsonOf(text: string): unknown {
   if (!text.startsWith('{')) return undefined
   try {
     const value: unknown = JSON.parse(text)
-    const compact = text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
+    const compact = text.replaceAll(/("(?:[^"\\]|\\.)*"?)|\s+/g, '$1')
     return JSON.stringify(value) === compact ? value : undefined
   } catch {
     return undefined
