@@ -8,7 +8,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { limitGarbage } from '../src/cli/serve/heap.ts'
+import { limitGarbage } from '../src/cli/io/heap.ts'
 import { mapPaced, pace } from '../src/core/base/pace.ts'
 import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
 import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'

@@ -153,6 +153,7 @@ const cliLaw: Record<string, readonly string[]> = {
   notify: ['io', 'render', 'command', 'settings', 'keychain', 'session'],
   silences: ['render', 'command', 'session'],
   health: ['io', 'render', 'command', 'session'],
+  fleet: ['io', 'render', 'command', 'settings', 'keychain', 'session', 'health'],
   roles: ['io', 'render', 'command', 'settings', 'session'],
   serve: ['io', 'render', 'settings', 'keychain', 'session'],
   'sign-in': ['io', 'settings', 'credentials', 'session'],

@@ -24,6 +24,7 @@ import {
   endsAtOnce,
   exitOf,
   fileOutcome,
+  manyServers,
   nagiosCode,
   type Outcome,
   outcomeOf,
@@ -146,6 +147,19 @@ function formatTable(): string {
   return table(['exit code', 'with `-o nagios`', '`--wait` ends'], rows)
 }
 
+/** The exit code of many servers, for each pair of codes that servers can have. */
+function manyTable(): string {
+  const codes = [
+    ...new Set(servers.flatMap((server) => types.map((type) => serverOutcome(server, type, 'nothing').exit))),
+    serverOutcome('svc without a configuration', '-t App', '--require-config').exit,
+  ].toSorted((a, b) => a - b)
+  const distinct = [...new Set(codes)]
+  return table(
+    ['a server, and another', ...distinct.map(String)],
+    distinct.map((one) => [`**${one}**`, ...distinct.map((other) => String(manyServers([one, other])))]),
+  )
+}
+
 const figure = (value: number): string => value.toLocaleString('en-US')
 
 /** How often each reason leads to a 0. */
@@ -184,6 +198,9 @@ itself. A server is then asked for its configuration before the checks. A value 
     serverTable(),
     '## This machine',
     fileTable(),
+    '## Many servers',
+    'With `--server` repeated, `--profile` with `*` or `--fleet`, each row has the code that its server has in the table above. The command exits with 0 if all are 0, with 3 if any server is unhealthy, could not be reached (6) or timed out (7), else with 12 if any is not configured, else with the code that all others than 0 share, else with 10. `SVC_TOKEN` and `--wait` beside several servers are exit 2.',
+    manyTable(),
     '## Formats and `--wait`',
     'The exit code is the same in every format but `nagios`, and with and without `--wait`.',
     formatTable(),

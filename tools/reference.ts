@@ -12,6 +12,7 @@ import { exits, faults } from '../src/core/base/errors.ts'
 import { type Cost, type KindCost, type MeasuredCost, plainCost } from '../src/core/checks/engine/cost.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/checks/plan/index.ts'
 import { authSettings } from '../src/core/config/auth.ts'
+import { fleetServerSettings, fleetSettings } from '../src/core/config/fleet.ts'
 import { commonSettings, serveSettings } from '../src/core/config/index.ts'
 import {
   type Dto,
@@ -40,6 +41,7 @@ const answers = await answersOf(commands)
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
   'least-privilege.md': leastPrivilegePage,
+  'fleet.md': fleetPage,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
   'audit.md': auditPage,
@@ -155,6 +157,19 @@ async function monitorsPage(): Promise<string> {
     '## `drill:`',
     'When `svc serve` drills by itself ([notifications](../notifications.md#drills)).',
     settingsTable(describeSettings(drillSettings)),
+  )
+}
+
+function fleetPage(): string {
+  const { servers: _, ...others } = fleetSettings
+  return page(
+    '# Fleet files',
+    'What the file of `svc health --fleet` may say, generated from the table that checks it, with an example in [for-operators.md](../for-operators.md#many-servers). For editors: `dist/schemas/fleet.schema.json` in the packages. The file has to be as trusted as [svc.yaml](../svc.yaml.md#which-files-are-trusted).',
+    '## `servers:`',
+    'A list of servers, each with these settings.',
+    settingsTable(describeSettings(fleetServerSettings)),
+    '## Beside `servers:`',
+    settingsTable(describeSettings(others)),
   )
 }
 

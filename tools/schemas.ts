@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { answersOf, type CommandAnswer } from '../src/cli/help/records.ts'
 import { objectOf } from '../src/cli/render/document.ts'
 import { errorShape } from '../src/cli/render/errors.ts'
-import { configSchema } from '../src/core/config/index.ts'
+import { configSchema, fleetSchema } from '../src/core/config/index.ts'
 import { type Dto, RunDocument, runMediaType, runVersion, type Schema, schemaOf } from '../src/core/protocol/index.ts'
 import { commands } from '../src/registry.ts'
 
@@ -67,6 +67,7 @@ export async function schemas(): Promise<Readonly<Record<string, object>>> {
   const answers = [...(await answersOf(commands)), { name: 'error', schema: () => objectOf({ error: errorShape }) }]
   return {
     'svc.schema.json': await configSchema(),
+    'fleet.schema.json': await fleetSchema(),
     'run.schema.json': runSchema(),
     ...Object.fromEntries(answers.map((answer) => [schemaFile(answer.name), jsonSchema(answer)])),
   }

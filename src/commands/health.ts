@@ -124,6 +124,25 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: "Accept the server's latest shared result instead of a new run; --wait ignores this",
     }),
     ...connectionFlags,
+    server: text('server')({
+      description: `${connectionFlags.server.description}; repeatable`,
+      helpGroup: 'TARGET',
+      ...repeatable,
+    }),
+    profile: text('profile')({
+      description: `${connectionFlags.profile.description}; * matches any text`,
+      helpGroup: 'TARGET',
+    }),
+    fleet: text('fleet')({ description: 'Check the servers in this file', helpGroup: 'TARGET' }),
+    tag: text('tag')({
+      description: 'With --fleet: only servers with this tag; repeatable',
+      helpGroup: 'TARGET',
+      ...repeatable,
+    }),
+    'at-once': custom<number>({
+      helpValue: '<64>',
+      parse: async (input) => parseAtOnce(input),
+    })({ description: 'With several servers: requests at once (default: at most 256)', helpGroup: 'TARGET' }),
   }
 
   protected async perform(signal: AbortSignal): Promise<number> {
@@ -146,13 +165,6 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       this.io.env['SVC_REQUIRE_CONFIG'] !== undefined &&
       (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const requireConfig = flags['require-config'] || byVariable
-    await using session = await openSession(flags, this.io, {
-      readsConfig: true,
-      tolerant: true,
-      requireConfig,
-      say: (line) => this.say(line),
-    })
-    this.target = session.label
     const mode = flags.mode ?? 'Standard'
     const selection = { only: flags.only ?? [], skip: flags.skip ?? [] }
     const question: HealthQuestion = {
@@ -171,6 +183,29 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
           ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
         }),
     }
+    const everything = requested.length === 0 || requested.includes('all')
+    const as = {
+      withoutMachine: !everything && flags.host !== true,
+      output,
+      detail,
+      header: this.output.header ?? true,
+      timeoutState: flags['nagios-timeout'],
+      size: flags['nagios-size'],
+    }
+    const [server, other] = flags.server ?? []
+    if (other !== undefined || flags.fleet !== undefined || flags.profile?.includes('*')) {
+      const { checkFleet } = await import('../cli/fleet/run.ts')
+      return await checkFleet({ flags, question, as, io: this.io, say: (line) => this.say(line) }, signal)
+    }
+    if (flags.tag !== undefined || flags['at-once'] !== undefined)
+      (await import('../cli/fleet/targets.ts')).refuseFleetFlags(flags)
+    await using session = await openSession({ ...flags, server }, this.io, {
+      readsConfig: true,
+      tolerant: true,
+      requireConfig,
+      say: (line) => this.say(line),
+    })
+    this.target = session.label
     let outstanding: Outstanding | undefined
     const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
       askHealth(session, question, { ...attempt, outstanding })
@@ -198,18 +233,12 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     } finally {
       display.stop()
     }
-    const everything = requested.length === 0 || requested.includes('all')
     const code = await this.show(answers, session, {
+      ...as,
       everything,
-      withoutMachine: !everything && flags.host !== true,
-      output,
       target: session.label,
       atServer: session.target.kind === 'server',
       mode,
-      detail,
-      header: this.output.header ?? true,
-      timeoutState: flags['nagios-timeout'],
-      size: flags['nagios-size'],
     })
     if (gaveUp !== undefined) this.say(gaveUp)
     return code
@@ -289,3 +318,11 @@ function nextSteps({ env }: Io): string {
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */
 const notConfiguredLine = (types: readonly ServerType[]): string =>
   `${count(types.length, 'type')} not configured (${types.join(', ')})`
+
+/** A whole number from 1. Throws Usage for anything else. */
+function parseAtOnce(input: string): number {
+  if (/^[1-9]\d{0,4}$/.test(input)) return Number(input)
+  throw new Fault('Usage', `--at-once "${input}" is not a number from 1 to 99999`, {
+    hints: ['For example: --at-once 64'],
+  })
+}

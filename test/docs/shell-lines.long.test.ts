@@ -31,6 +31,8 @@ const pages = [
 const notRun: Readonly<Record<string, string>> = {
   'docs/clients.md: curl -s --fail http://127.0.0.1:8790/openapi.json > openapi.json':
     'needs a generator from the package registry; test/interop/generators.peers.test.ts runs it',
+  'docs/for-operators.md: svc health --server https://web1.example.com --server https://web2.example.com':
+    'needs servers of those names; test/cli/fleet.long.test.ts asks real ones',
   'docs/install.md: sudo apt install ./svc_*_amd64.deb':
     'changes the system; test/install/deb.peers.test.ts uses dpkg --root',
   'docs/install.md: svc monitors discover | sudo tee /etc/svc/svc.yaml':

@@ -172,6 +172,19 @@ export function nagiosCode({ exit, warns = false }: Outcome): number {
 /** Exit codes that no waiting changes: `--wait` ends at once. */
 export const endsAtOnce: ReadonlySet<number> = new Set([0, 2, 4, 5, 9, 12])
 
+/** The exit code of many servers, by the codes of their rows. */
+export function manyServers(rows: readonly number[]): number {
+  if (rows.every((row) => row === 0)) return 0
+  for (const [among, exit] of [
+    [[3, 6, 7], 3],
+    [[12], 12],
+  ] as const) {
+    if (rows.some((row) => among.some((one) => one === row))) return exit
+  }
+  const others = rows.filter((row) => row !== 0)
+  return others.every((row) => row === others[0]) ? (others[0] as number) : 10
+}
+
 /** The outcome of a combination before its format. */
 export function outcomeOf({ choice, requirement, type, server, file }: Combination): Outcome {
   const place = placeOf(choice)

@@ -270,7 +270,7 @@ export abstract class SvcCommand {
 const charactersAtOnce = 65_536
 
 /** Resolves when a stream accepts more, or never will. */
-async function accepting(stream: Writable): Promise<void> {
+export async function accepting(stream: Writable): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return
   const events = ['drain', 'error', 'close']
   await new Promise<void>((resolve) => {

@@ -9,7 +9,7 @@ export const healthAnswer: Answer = {
     const { ref, $defs } = definitionsOf(HealthCheckResponse)
     const result = objectOf({
       Target: string,
-      ServerType: oneOf(...ServerType.values),
+      ServerType: oneOf(...ServerType.values, 'all'),
       ExecutionMode: string,
       ExitCode: integer,
       // The server rehearses: its faults are scripted.

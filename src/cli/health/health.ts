@@ -128,7 +128,7 @@ function doubted(outcome: HealthOutcome, doubt: Doubt): HealthOutcome {
 }
 
 /** Throws anything but a Fault, because it is a defect. */
-function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
+export function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
   const fault = asFault(error)
   if (!fault) throw error
   return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
@@ -451,7 +451,7 @@ async function screenOf(
   }).trimEnd()
 }
 
-async function entry(outcome: HealthOutcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {
+export async function entry(outcome: HealthOutcome, as: Pick<Presentation, 'target' | 'mode'>): Promise<Entry> {
   const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
   return outcome.response
     ? { ...base, Response: outcome.response, Run: outcome.run }
@@ -510,25 +510,28 @@ const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =
   (await import('../render/errors.ts')).renderError.json(fault, target).error
 
 /** The protocol's own document. For several types, an array of these documents with their requests. */
-async function json(
-  outcomes: readonly HealthOutcome[],
-  as: { readonly target: string; readonly mode: string },
-): Promise<string> {
-  const { encodeJson } = await import('../../core/protocol/wire/index.ts')
+async function json(outcomes: readonly HealthOutcome[], as: Pick<Presentation, 'target' | 'mode'>): Promise<string> {
   const [only] = outcomes
-  if (outcomes.length === 1 && only?.response) return encodeJson(HealthCheckResponse, only.response)
-  const results = outcomes.map(async (outcome) => {
-    const head = JSON.stringify({
-      Target: as.target,
-      ServerType: outcome.type,
-      ExecutionMode: as.mode,
-      ExitCode: outcome.exitCode,
-      ...(outcome.response && outcome.run?.drill === true ? { Drill: true } : {}),
-    }).slice(0, -1)
-    const tail = outcome.response
-      ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`
-      : `"Error":${JSON.stringify(await errorJson(outcome.fault, as.target))}`
-    return `${head},${tail}}`
-  })
-  return `{"Results":[${(await Promise.all(results)).join(',')}]}`
+  if (outcomes.length !== 1 || !only?.response)
+    return resultsJson(await Promise.all(outcomes.map((one) => resultJson(one, as))))
+  const { encodeJson } = await import('../../core/protocol/wire/index.ts')
+  return encodeJson(HealthCheckResponse, only.response)
+}
+
+export const resultsJson = (results: readonly string[]): string => `{"Results":[${results.join(',')}]}`
+
+/** An answer with its request, as JSON. */
+export async function resultJson(outcome: HealthOutcome, as: Pick<Presentation, 'target' | 'mode'>): Promise<string> {
+  const { encodeJson } = await import('../../core/protocol/wire/index.ts')
+  const head = JSON.stringify({
+    Target: as.target,
+    ServerType: outcome.type,
+    ExecutionMode: as.mode,
+    ExitCode: outcome.exitCode,
+    ...(outcome.response && outcome.run?.drill === true ? { Drill: true } : {}),
+  }).slice(0, -1)
+  const tail = outcome.response
+    ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`
+    : `"Error":${JSON.stringify(await errorJson(outcome.fault, as.target))}`
+  return `${head},${tail}}`
 }

@@ -14,7 +14,7 @@ export type Waiting = {
   readonly names: readonly string[]
   readonly total: number
   /** The unit of `total`, if it counts something other than monitors. */
-  readonly unit?: 'types'
+  readonly unit?: 'types' | 'servers'
   /** How many of those that have ended failed. */
   readonly failed?: number
 }

@@ -296,11 +296,15 @@ const duration = /\b\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
 
 /**
  * Makes one row of three or more that say the same about different monitors, at the place of the first, or about
- * different types. Durations may differ: the row has the shortest and the longest.
+ * different types or servers. Durations may differ: the row has the shortest and the longest. `as` is what a row says
+ * beside others, which may be less than it says alone.
  */
-function foldEqual(rows: readonly ScreenRow[]): readonly ScreenRow[] {
-  const groups = Map.groupBy(rows, keyOf)
-  return [...groups.values()].flatMap((group) => (group.length < leastEqual ? group : [merged(group)]))
+export function foldEqual<Row extends ScreenRow>(
+  rows: readonly Row[],
+  as: (row: Row) => ScreenRow = (row) => row,
+): readonly (Row | ScreenRow)[] {
+  const groups = Map.groupBy(rows, (row) => keyOf(as(row)))
+  return [...groups.values()].flatMap((group) => (group.length < leastEqual ? group : [merged(group.map(as))]))
 }
 
 const keyOf = ({ mark, type, name, check, lines }: ScreenRow): string =>
@@ -313,7 +317,7 @@ function merged(rows: readonly ScreenRow[]): ScreenRow {
   return {
     ...first,
     ...(isTypes ? { type: '' } : {}),
-    name: `${rows.length} ${isTypes ? 'types' : 'monitors'}`,
+    name: `${rows.length} ${first.unit ?? (isTypes ? 'types' : 'monitors')}`,
     names: rows.map(({ type, name }) => (isTypes ? type : name)),
     lines: first.lines.map((line, at) => mergedLine(line, rows, at)),
   }

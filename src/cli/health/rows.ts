@@ -12,6 +12,8 @@ export type ScreenRow = {
   readonly lines: readonly ScreenLine[]
   /** The names of the monitors, or of the types, that it stands for. Absent: it stands for one. */
   readonly names?: readonly string[]
+  /** The unit of the names. Absent: monitors, or types if the row names none. */
+  readonly unit?: 'servers'
   /** Figures that fill the rest of one line, the most telling first. */
   readonly figures?: readonly string[]
 }
@@ -103,8 +105,8 @@ const maxNameLines = 2
 const maxNames = 20
 
 /** As many names as the lines have room for, each in one piece, and how many more there are. */
-function nameLines({ type }: ScreenRow, names: readonly string[], columns: number, { marks }: Look): readonly Line[] {
-  const label = type === '' ? 'types:' : 'monitors:'
+function nameLines(row: ScreenRow, names: readonly string[], columns: number, { marks }: Look): readonly Line[] {
+  const label = `${row.unit ?? (row.type === '' ? 'types' : 'monitors')}:`
   let lines: readonly string[] = []
   for (let count = Math.min(maxNames, names.length); count > 0; count -= 1) {
     const more = names.length - count

@@ -90,7 +90,7 @@ function verdictLines(
 }
 
 /** The start and the facts in lines, which begin with the sign between two facts where one of them does not fit. */
-function factLines(start: string, facts: readonly string[], { width: columns, marks }: Look): readonly string[] {
+export function factLines(start: string, facts: readonly string[], { width: columns, marks }: Look): readonly string[] {
   const available = columns - 2
   const lines = [start]
   for (const [at, fact] of facts.entries()) {

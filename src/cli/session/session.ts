@@ -153,7 +153,7 @@ export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Pro
 }
 
 /** The credential for a server: SVC_TOKEN, or that of the sign-in there, which is read on demand. */
-function credentialFor(
+export function credentialFor(
   target: ServerTarget,
   provided: string | undefined,
   connection: Connection,

@@ -114,6 +114,8 @@ export type ClientOptions = {
   readonly baseUrl: string
   /** A PEM file of additional certificate authorities to trust. */
   readonly caFile?: string | undefined
+  /** The trust of another client with the same `caFile`: many clients then read the authorities once. */
+  readonly trust?: Trust | undefined
   /** Allows plain http to another machine. */
   readonly insecureHttp?: boolean | undefined
   readonly userAgent: string
@@ -165,7 +167,7 @@ export function openClient(options: ClientOptions): Client {
     options,
     address,
     proxy: proxyFor(address, options.env ?? process.env),
-    trust: new Trust(options.caFile),
+    trust: options.trust ?? new Trust(options.caFile),
     closed: life.signal,
   }
   const method =

@@ -9,7 +9,8 @@ import type { TlsRules } from './trust.ts'
 
 /** Bytes; far larger than any health answer. */
 export const maxAnswer = 8 * 1024 * 1024
-const initialSize = 16 * 1024
+/** Most answers arrive in one piece, which then has its own size. */
+const leastSize = 1024
 
 /**
  * Collects an answer as it arrives. Copies the pieces together: a hostile server may send one byte at a time, and each
@@ -23,7 +24,7 @@ export class BoundedBuffer {
   /** `declared` is the length that the server declared; NaN for none. */
   constructor(declared: number) {
     this.#tooLong = declared > maxAnswer
-    this.#buffer = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : initialSize)
+    this.#buffer = Buffer.allocUnsafe(declared > 0 && declared <= maxAnswer ? declared : 0)
   }
 
   get length(): number {
@@ -42,7 +43,7 @@ export class BoundedBuffer {
       return
     }
     if (length > this.#buffer.length) {
-      const wider = Buffer.allocUnsafe(Math.min(maxAnswer, Math.max(length, this.#buffer.length * 2)))
+      const wider = Buffer.allocUnsafe(Math.min(maxAnswer, Math.max(leastSize, length, this.#buffer.length * 2)))
       this.#buffer.copy(wider, 0, 0, this.#length)
       this.#buffer = wider
     }
@@ -268,7 +269,8 @@ export async function watchHang<T>(
   }
   progress.onAnswer = () => {
     clearTimeout(silenceTimer)
-    answered.abort()
+    // Without a reason, Node makes an error with a stack for each.
+    answered.abort('answered')
   }
   try {
     return await work(AbortSignal.any([signal, end.signal]))

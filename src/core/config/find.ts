@@ -19,7 +19,7 @@ export type WhereOptions = {
 export type ConfigCandidate = {
   readonly path: string
   /** The source of the path. Only the files of the user and of the system may be missing. */
-  readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system' | 'include'
+  readonly from: '--config' | 'SVC_CONFIG' | 'user' | 'system' | 'include' | '--fleet'
 }
 
 const fileName = 'svc.yaml'
@@ -75,8 +75,8 @@ function variable(env: WhereOptions['env'], name: string): string | undefined {
   return (key === undefined ? undefined : env[key]) || undefined
 }
 
-/** Bytes. Handwritten files are far smaller, and parsing more would waste memory. */
-const maxFile = 1024 * 1024
+/** MiB. Handwritten files are far smaller, and parsing more would waste memory. A list of 10,000 servers may have one. */
+const maxMebibytes = (from: ConfigCandidate['from']): number => (from === '--fleet' ? 8 : 1)
 
 /**
  * The text of the file, or undefined when it does not exist. Throws Fault `Local` when it cannot be read, is not a
@@ -97,7 +97,7 @@ export async function readFile(candidate: ConfigCandidate, trust: ConfigTrust): 
 
 async function opened({ path, from }: ConfigCandidate, files: ConfiguredFiles): Promise<FileContent | undefined> {
   try {
-    return await files('read', { path, maxBytes: maxFile })
+    return await files('read', { path, maxBytes: maxMebibytes(from) * 1024 * 1024 })
   } catch (error) {
     if (error instanceof SilentShareError) throw error
     const code = (error as NodeJS.ErrnoException).code
@@ -107,7 +107,7 @@ async function opened({ path, from }: ConfigCandidate, files: ConfiguredFiles): 
     if (missing) throw local(`${from} names ${path}, which does not exist`, [`Correct ${from}, or create the file.`])
     if (code === 'EACCES') throw local(`${path} is not readable for this account`, [`chmod u+r ${quoted(path)}`])
     if (code === 'EFTYPE') throw local(`${path} is not a regular file`, ['Name a regular file.'])
-    if (code === 'EFBIG') throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
+    if (code === 'EFBIG') throw local(`${path} is larger than ${maxMebibytes(from)} MiB`, ['Is it the right file?'])
     throw local(`${path} ${fileProblem(error)}`, ['Check the file.'], error)
   }
 }

@@ -682,7 +682,8 @@ export async function refusal(
   })
 }
 
-const line = ({ file, place, path, message }: Placed): string =>
+/** A problem in one line: `svc.yaml:3:5: types.App[0].port must be …`. */
+export const line = ({ file, place, path, message }: Placed): string =>
   clean(`${file}:${place.line}:${place.column}: ${subject(path)} ${message}`)
 
 const filePlace = ({ file, place, path, message }: Placed): FilePlace => ({

@@ -359,8 +359,9 @@ function reportRepeatedNames(fields: SettingsSpec, entries: readonly unknown[], 
   if (!Object.hasOwn(fields, 'name')) return
   // Queues of two virtual hosts may have one name.
   const names = entries.map((entry) => (isMap(entry) ? JSON.stringify([entry['name'], entry['vhost']]) : undefined))
+  const firstOf = new Map(names.map((name, index) => [name, index] as const).toReversed())
   for (const [index, entry] of entries.entries()) {
-    const first = names.indexOf(names[index])
+    const first = firstOf.get(names[index]) ?? index
     if (!isMap(entry) || typeof entry['name'] !== 'string' || first === index) continue
     at.in(index)
       .in('name')

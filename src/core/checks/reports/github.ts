@@ -42,9 +42,9 @@ type Annotation = { readonly command: Command; readonly line: string }
 const pick = (all: readonly Annotation[], command: Command): readonly string[] =>
   all.filter((item) => item.command === command).map((item) => item.line)
 
-const make = ({ type }: EntryReading, command: Command, title: string, message: string): Annotation => ({
+const make = ({ type, server }: EntryReading, command: Command, title: string, message: string): Annotation => ({
   command,
-  line: annotation(command, `${type} ${title}`.trim(), message),
+  line: annotation(command, [server, type, title].filter(Boolean).join(' '), message),
 })
 
 /** One annotation for each answer, with the causes that no other annotation shows as an error. */

@@ -64,7 +64,9 @@ const tally = (cases: readonly Case[], kind: Problem['kind']): number =>
   cases.filter(({ problem }) => problem?.kind === kind).length
 
 function suites(reading: EntryReading): readonly Suite[] {
-  const plain = `${reading.type} ${reading.mode}`
+  // Readers treat the part before the last dot as a package.
+  const server = reading.server.replaceAll('.', '_')
+  const plain = [server, reading.type, reading.mode].filter(Boolean).join(' ')
   const place = reading.drill ? markText(plain) : plain
   const base = { host: reading.target, startedAt: reading.startedAt }
   const monitors = reading.monitors.filter((monitor) => monitor.results.length > 0)

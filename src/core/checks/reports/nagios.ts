@@ -126,7 +126,7 @@ function outcome(entries: readonly Entry[], readings: readonly EntryReading[]): 
   const decisive = bad[0] ?? readings.find((reading) => reading.level === 'warn')
   if (!decisive) return `all ${entries.length} healthy`
   const all = bad.length > 0 ? `${bad.length} of ${entries.length} not healthy` : `${entries.length} healthy, warnings`
-  return `${all}: ${cause(decisive)}`
+  return `${all}: ${[decisive.server, cause(decisive)].filter(Boolean).join(' ')}`
 }
 
 /** Failed entries come before unknown ones. */
@@ -227,6 +227,7 @@ function performanceData(readings: readonly EntryReading[]): readonly Datum[] {
   const taken = new Set<string>()
   const types = readings.map((reading) => reading.type)
   const of = (reading: EntryReading): string => {
+    if (reading.server !== '') return `${reading.server} ${reading.type} `
     if (readings.length === 1) return ''
     const twice = types.indexOf(reading.type) !== types.lastIndexOf(reading.type)
     return twice ? `${reading.type} ${reading.target} ` : `${reading.type} `

@@ -43,7 +43,7 @@ export function healthFamilies(
   maxSeries: number,
   withoutMachine = false,
 ): readonly Family[] {
-  const several = new Set(readings.map(({ target }) => target)).size > 1
+  const several = new Set(readings.map(({ target }) => target)).size > 1 || readings.some(({ server }) => server !== '')
   const places = readings.map((reading) => placeOf(reading, several))
   const monitors = places.flatMap(monitorsOf).filter(({ monitor }) => !(withoutMachine && monitor.host))
   const checks = monitors.flatMap(checksOf)

@@ -35,10 +35,10 @@ export default {
 const noHash = (text: string): string => text.replaceAll('#', '＃')
 
 const summary = (reading: EntryReading): string =>
-  noHash([reading.headline, ...reading.causes].filter(Boolean).join(': '))
+  noHash([reading.server, reading.headline, ...reading.causes].filter(Boolean).join(': '))
 
 function channels(readings: readonly EntryReading[], answered: readonly EntryReading[]): readonly Channel[] {
-  const several = readings.length > 1
+  const several = readings.length > 1 || readings.some(({ server }) => server !== '')
   const unanswered = readings.length - answered.length
   const byName = new Map<string, Channel>()
   const add = (channel: Channel): void => {

@@ -48,6 +48,7 @@ export function read(entry: Entry): EntryReading {
     type: sanitizeLine(entry.ServerType) || 'unknown',
     mode: sanitizeLine(entry.ExecutionMode),
     exitCode: entry.ExitCode,
+    server: entry.IsOfMany ? sanitizeLine(entry.Target) : '',
   }
   if (!entry.Run && !entry.Response) return { ...base, ...unanswered(base.type, entry.Error) }
   const answered = entry.Run ? readRun(entry.Run) : fromForeignDocument(entry.Response ?? {})
@@ -223,7 +224,7 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
     error: reported,
   }
 }
-type BaseReading = Pick<EntryReading, 'target' | 'type' | 'mode' | 'exitCode'>
+type BaseReading = Pick<EntryReading, 'target' | 'type' | 'mode' | 'exitCode' | 'server'>
 
 /** One of the warnings says that nothing is configured, as this sentence does. */
 function ownSentence(type: string, ownPart: string, warnings: number): string {

@@ -45,6 +45,8 @@ export type Entry = {
   /** The run behind the response. Absent when the server sent none. */
   readonly Run?: RunDocument | undefined
   readonly Error?: ReportedError | undefined
+  /** One of the answers of many servers: every format names the server, even if it is the only one. */
+  readonly IsOfMany?: true
 }
 
 export type ReportOptions = {
@@ -227,6 +229,8 @@ export type Answered = RunReading & {
 /** An entry after reading. All formats and the terminal use it. */
 export type EntryReading = RunReading & {
   readonly target: string
+  /** The target of one of many servers, which every subject then begins with. Otherwise empty. */
+  readonly server: string
   readonly type: string
   readonly mode: string
   readonly exitCode: number
