@@ -184,12 +184,11 @@ fails, nothing is written.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags: typed } = await this.parse(NotifyAdd)
-    const [{ addition, withAddition }, { difference, writeChange }, { faultFor, testReceivers }] =
-      await Promise.all([
-        import('../cli/notify/notify-add.ts'),
-        import('../cli/session/config-file.ts'),
-        import('../cli/notify/notify-test.ts'),
-      ])
+    const [{ addition, withAddition }, { difference, writeChange }, { faultFor, testReceivers }] = await Promise.all([
+      import('../cli/notify/notify-add.ts'),
+      import('../cli/session/config-file.ts'),
+      import('../cli/notify/notify-test.ts'),
+    ])
     const config = await configuration(typed, this.io.env)
     const { origin } = config
     if (origin === undefined) {

@@ -1,7 +1,7 @@
-import { bareHost } from '../loopback.ts'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
+import { bareHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
 import { Secret } from './setting.ts'
 
@@ -75,9 +75,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
     // Users paste this line into a shell, so it contains only plain hosts.
-    const command = plainHost.test(bareHost(target.host))
-      ? `svc secrets set ${name} --for ${place}`
-      : 'svc secrets set'
+    const command = plainHost.test(bareHost(target.host)) ? `svc secrets set ${name} --for ${place}` : 'svc secrets set'
     if (!stored) throw unread(origin, `the keychain has no secret of that name: ${command}`)
     const bound = hostAndPort(stored.host, stored.port)
     if (bound === place) return stored.secret

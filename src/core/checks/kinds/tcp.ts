@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { bareHost } from '../../base/loopback.ts'
 import { showDuration } from '../../base/format.ts'
+import { bareHost } from '../../base/loopback.ts'
 import { whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTcp } from '../../base/net/connect.ts'
 import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { bareHost } from '../../../base/loopback.ts'
 import { count } from '../../../base/format.ts'
+import { bareHost } from '../../../base/loopback.ts'
 import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../../base/settings/index.ts'
