@@ -52,10 +52,19 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
     globalSetup: ['./test/port-trap.ts', './test/busy-machine.ts'],
-    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone, env, execArgv }]) => [
+    projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone, env, execArgv, native }]) => [
       // Half of what a short file takes is a new process that loads all of svc again.
-      { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false, env, execArgv } },
-      { extends: true, test: { name: `${name}-alone`, include: alone, exclude, env } },
+      {
+        extends: true,
+        test: {
+          ...{ name, include, exclude: [...exclude, ...alone], isolate: false, env, execArgv },
+          server: { deps: { external: native } },
+        },
+      },
+      {
+        extends: true,
+        test: { name: `${name}-alone`, include: alone, exclude, env, server: { deps: { external: native } } },
+      },
     ]),
   },
 })

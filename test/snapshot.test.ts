@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { writeSnapshot } from '../tools/snapshot.ts'
 
-const tool = fileURLToPath(new URL('../tools/snapshot.ts', import.meta.url))
 const committed = fileURLToPath(new URL('snapshot', import.meta.url))
 
 /** The files that the tool writes: the path and the text of each. */
@@ -27,10 +25,7 @@ describe('the output of svc about itself matches test/snapshot', () => {
   let now: Readonly<Record<string, string>>
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-snapshot-test-'))
-    // A file is standard output that svc treats in its own way: the tool has to work there too.
-    await using output = await open(join(folder, 'output'), 'w')
-    const child = spawn(process.execPath, [tool, '--into', folder], { stdio: ['ignore', output.fd, 'inherit'] })
-    expect(await once(child, 'close')).toEqual([0, null])
+    await writeSnapshot(folder)
     now = await written(folder)
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))

@@ -25,7 +25,8 @@ export const waiting = [
  * The tier of a file is in its name: `npm test` runs the quick one, `npm run test:peers` the slow one, and neither loads
  * files of the other. Each file of `alone` has a process of its own: they compare processor time, count what the process
  * holds, put something else in the place of what all share, or run for long. `execArgv`: options of Node for the
- * processes of the others.
+ * processes of the others. `native`: modules that Node loads itself, as in `bin/dev.js`, and that vitest can therefore not
+ * mock: each process loads nearly all of svc, and vitest takes twice as long for that.
  */
 export const tiers = {
   quick: {
@@ -35,6 +36,7 @@ export const tiers = {
     env: { ...compiledCode, ...memoryFolder },
     // Most objects of a test die young: with 16 MiB or more for these, the process collects garbage less often.
     execArgv: ['--min-semi-space-size=16', '--max-semi-space-size=64'],
+    native: [/\/(?:src|tools)\/.*\.ts$/],
     alone: [
       'test/e2e/*.test.ts',
       'test/{client/hostile,base/system/state}.test.ts',
@@ -47,6 +49,7 @@ export const tiers = {
     exclude: [],
     env: compiledCode,
     execArgv: [],
+    native: [],
     alone: [
       'test/**/hostile-text.long.test.ts',
       'test/server/anonymous-paths.long.test.ts',

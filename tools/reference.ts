@@ -27,8 +27,10 @@ import { type OwnPage, ownPages } from '../src/core/server/routes.ts'
 import { type AuditEventRow, auditEvents } from '../src/core/store/audit-events.ts'
 import { drillSettings } from '../src/core/watch/drill/index.ts'
 import { notifySettings, receiverKinds } from '../src/core/watch/notify/index.ts'
+import { services } from '../src/core/watch/notify/receivers/services/services.ts'
 import { silenceSettings } from '../src/core/watch/silences/index.ts'
 import { commands } from '../src/registry.ts'
+import { serviceRows } from '../test/support/notify/service-rows.ts'
 import { anonymousPaths, cacheKeys } from './anonymous-paths.ts'
 
 const { values: flags } = parseArgs({
@@ -46,6 +48,7 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'operations.md': operationsPage,
   'audit.md': auditPage,
   'anonymous-paths.md': anonymousPathsPage,
+  'services.md': servicesPage,
   'json.md': () => jsonPage(answers),
 }
 
@@ -65,6 +68,30 @@ if (stale.length > 0 && flags.check) {
   process.exitCode = 1
 } else {
   process.stdout.write(stale.length === 0 ? 'docs/reference is fresh\n' : `written: ${stale.join(', ')}\n`)
+}
+
+/** Every service for messages: its section, its secret, and what the tests ran it against. */
+function servicesPage(): string {
+  const settings = ({ settings, secrets, server }: (typeof services)[number]): string => {
+    const isOwn = server === undefined && !Object.values(secrets).some(({ isUrl }) => isUrl)
+    return [...(isOwn ? ['server'] : []), ...Object.keys(settings)].map(code).join(', ')
+  }
+  return page(
+    '# Services for messages',
+    'The kinds of receiver that are a service which shows messages to people or alerts them ([notifications](../notifications.md#chat-and-push-services)), generated from their table. The settings that all receivers have are in [the reference of svc.yaml](monitors.md#notify).',
+    table(
+      ['section', 'settings', 'where the secret comes from'],
+      services.map((one) => [code(`${one.name}: {…}`), settings(one), one.secretFrom]),
+    ),
+    '## What the tests ran',
+    table(
+      ['service', 'real', 'simulated', 'not run'],
+      services.map(({ name }) => {
+        const { real = '', simulated = '', not = '' } = serviceRows[name]?.tested ?? {}
+        return [name, real, simulated, not]
+      }),
+    ),
+  )
 }
 
 /** Every document, with the members of its rows. */

@@ -32,8 +32,9 @@ type Monitor = {
 }
 
 const inputs = fileURLToPath(new URL('../test/snapshot', import.meta.url))
-const { values: flags } = parseArgs({ options: { into: { type: 'string', default: inputs } } })
-const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-snapshot-')))
+
+/** Where the svc.yaml of a run is. */
+let home = ''
 
 type File = readonly [path: string, text: string]
 
@@ -198,13 +199,13 @@ const isNested = (value: unknown): value is object =>
   Object.values(value).some((item) => isObject(item) && (!Array.isArray(item) || item.some(isObject)))
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-async function replaceFiles(files: readonly File[]): Promise<void> {
-  await mkdir(flags.into, { recursive: true })
-  for (const path of await readdir(flags.into, { recursive: true })) {
-    if (/\.(?:json|txt)$/.test(path)) await rm(join(flags.into, path))
+async function replaceFiles(into: string, files: readonly File[]): Promise<void> {
+  await mkdir(into, { recursive: true })
+  for (const path of await readdir(into, { recursive: true })) {
+    if (/\.(?:json|txt)$/.test(path)) await rm(join(into, path))
   }
   for (const [path, text] of files) {
-    const file = join(flags.into, path)
+    const file = join(into, path)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, text.endsWith('\n') ? text : `${text}\n`)
   }
@@ -226,19 +227,23 @@ function capture(folder: string): Svc {
   }
 }
 
-async function writeSnapshot(): Promise<void> {
-  const svc = capture(home)
-  const kinds = ((await json(svc, 'monitors', 'kinds')) as { readonly kinds: readonly Kind[] }).kinds
-  await replaceFiles([
-    ...(await helpTexts(svc)),
-    ...(await profileFiles(svc)),
-    ...(await planFiles(svc, kinds)),
-    ...(await mistakeFiles(svc)),
-  ])
+/** Writes the files below a folder, in place of those that are there. */
+export async function writeSnapshot(into: string): Promise<void> {
+  home = await realpath(await mkdtemp(join(tmpdir(), 'svc-snapshot-')))
+  try {
+    const svc = capture(home)
+    const kinds = ((await json(svc, 'monitors', 'kinds')) as { readonly kinds: readonly Kind[] }).kinds
+    await replaceFiles(into, [
+      ...(await helpTexts(svc)),
+      ...(await profileFiles(svc)),
+      ...(await planFiles(svc, kinds)),
+      ...(await mistakeFiles(svc)),
+    ])
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
 }
 
-try {
-  await writeSnapshot()
-} finally {
-  await rm(home, { recursive: true, force: true })
+if (import.meta.main) {
+  await writeSnapshot(parseArgs({ options: { into: { type: 'string', default: inputs } } }).values.into)
 }

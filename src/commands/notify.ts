@@ -16,8 +16,21 @@ import { document, string, strings } from '../cli/render/document.ts'
 import { configuration } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
 import { count } from '../core/base/format.ts'
+import type { ReceiverConfig } from '../core/watch/notify/index.ts'
 
 const load = () => import('../cli/notify/lists.ts')
+
+/** Throws `Fault` Usage with the names that there are. */
+function receiverNamed(name: string, notify: readonly ReceiverConfig[]): ReceiverConfig {
+  const found = notify.find((one) => one.name === name)
+  if (found) return found
+  throw unknownName(
+    'receiver',
+    name,
+    notify.map((one) => one.name),
+    'Receivers',
+  )
+}
 
 const flags = { config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }) }
 
@@ -63,11 +76,7 @@ some receivers accept, and otherwise that of the first reason: 6 not reachable, 
         hints: ['Add `notify:` to svc.yaml, then: svc notify list'],
       })
     }
-    const chosen = notify.filter(({ name }) => args.name === undefined || name === args.name)
-    if (chosen.length === 0) {
-      const names = notify.map(({ name }) => name)
-      throw unknownName('receiver', args.name ?? '', names, 'Receivers')
-    }
+    const chosen = args.name === undefined ? notify : [receiverNamed(args.name, notify)]
     const [{ exitOfTests, linesToChange, testReceivers }, { receiverTests }] = await Promise.all([
       import('../cli/notify/notify-test.ts'),
       load(),
@@ -120,11 +129,7 @@ nothing. Secrets are not read: each is shown as its reference.`
     const { args, flags: typed } = await this.parse(NotifyPreview)
     const { notify = [], serve } = await configuration(typed, this.io.env, { tolerant: 'entries' })
     const name = required(args.name, 'NAME')
-    const receiver = notify.find((one) => one.name === name)
-    if (receiver === undefined) {
-      const names = notify.map((one) => one.name)
-      throw unknownName('receiver', name, names, 'Receivers')
-    }
+    const receiver = receiverNamed(name, notify)
     const { previewOf } = await import('../cli/notify/notify-preview.ts')
     const requests = await previewOf(receiver, typed.many ? 'many' : typed.recovery ? 'recovery' : 'fault', {
       server: serve.name,
@@ -179,12 +184,11 @@ fails, nothing is written.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags: typed } = await this.parse(NotifyAdd)
-    const [{ addition }, { configurationWith, difference, writeChange }, { faultFor, testReceivers }] =
-      await Promise.all([
-        import('../cli/notify/notify-add.ts'),
-        import('../cli/session/config-file.ts'),
-        import('../cli/notify/notify-test.ts'),
-      ])
+    const [{ addition, withAddition }, { difference, writeChange }, { faultFor, testReceivers }] = await Promise.all([
+      import('../cli/notify/notify-add.ts'),
+      import('../cli/session/config-file.ts'),
+      import('../cli/notify/notify-test.ts'),
+    ])
     const config = await configuration(typed, this.io.env)
     const { origin } = config
     if (origin === undefined) {
@@ -201,7 +205,7 @@ fails, nothing is written.`
       this.io,
       signal,
     )
-    const { notify = [], serve, exec: programs } = await configurationWith(change, typed, this.io.env)
+    const { notify = [], serve, exec: programs } = await withAddition(change, typed, this.io.env)
     for (const line of difference(change)) this.say(line)
     const removeSecrets = await keepSecrets(signal)
     try {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readLine } from '../../src/cli/help/completion/complete.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
+import { isQuick } from '../support/suite/tier.ts'
 
 const home = temporaryHome()
 beforeAll(async () => {
@@ -133,56 +134,61 @@ test.each([
   expect(readLine(line)).toEqual(expected)
 })
 
-const has = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0
-const env = (): Record<string, string> => ({
-  ...home.env,
-  PATH: `${join(home.folder, 'bin')}:${process.env.PATH ?? ''}`,
-})
-
-describe.skipIf(!has('bash'))('the script for bash', () => {
-  /** The completions of a line in bash, by the function that the script registers. */
-  const inBash = (line: string): readonly string[] => {
-    const words = line.split(' ')
-    const script = `source <(svc completion bash)
-      COMP_LINE=$1; COMP_POINT=\${#1}; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-      complete -p svc >/dev/null || exit 1
-      _svc; printf '%s\\n' "\${COMPREPLY[@]}"`
-    const text = execFileSync('bash', ['-c', script, 'bash', line, ...words], { env: env(), encoding: 'utf8' })
-    return text.split('\n').filter((one) => one !== '')
-  }
-
-  test('completes commands, values of flags, and names with blanks and colons', () => {
-    expect(inBash('svc monitors v')).toEqual(['validate'])
-    expect(inBash('svc health -t S')).toEqual(['Sql'])
-    expect(inBash('svc users show a')).toEqual(['alice'])
-    expect(inBash('svc monitors test htt')).toEqual(['http\\ web\\ shop'])
-    // bash replaces only what follows the colon.
-    expect(inBash('svc roles assign alice --permission orders:r')).toEqual(['read'])
-    expect(inBash('svc health --type=S')).toEqual(['Sql'])
+/** Each line that a shell completes starts svc in a process of its own: in the slow tier. */
+if (!isQuick()) {
+  const has = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0
+  const env = (): Record<string, string> => ({
+    ...home.env,
+    PATH: `${join(home.folder, 'bin')}:${process.env.PATH ?? ''}`,
   })
 
-  test('completes names of files where a flag takes one', () => {
-    expect(inBash(`svc health --config ${home.folder}/svc.y`)).toEqual([`${home.folder}/svc.yaml`])
-  })
+  describe.skipIf(!has('bash'))('the script for bash', () => {
+    /** The completions of a line in bash, by the function that the script registers. */
+    const inBash = (line: string): readonly string[] => {
+      const words = line.split(' ')
+      const script = `source <(svc completion bash)
+        COMP_LINE=$1; COMP_POINT=\${#1}; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        complete -p svc >/dev/null || exit 1
+        _svc; printf '%s\\n' "\${COMPREPLY[@]}"`
+      const text = execFileSync('bash', ['-c', script, 'bash', line, ...words], { env: env(), encoding: 'utf8' })
+      return text.split('\n').filter((one) => one !== '')
+    }
 
-  test('has no mistake that bash can find', () => {
-    const { status, stderr } = spawnSync('bash', ['-c', 'svc completion bash | bash -n'], {
-      env: env(),
-      encoding: 'utf8',
+    test('completes commands, values of flags, and names with blanks and colons', () => {
+      expect(inBash('svc monitors v')).toEqual(['validate'])
+      expect(inBash('svc health -t S')).toEqual(['Sql'])
+      expect(inBash('svc users show a')).toEqual(['alice'])
+      expect(inBash('svc monitors test htt')).toEqual(['http\\ web\\ shop'])
+      // bash replaces only what follows the colon.
+      expect(inBash('svc roles assign alice --permission orders:r')).toEqual(['read'])
+      expect(inBash('svc health --type=S')).toEqual(['Sql'])
     })
-    expect([status, stderr]).toEqual([0, ''])
+
+    test('completes names of files where a flag takes one', () => {
+      expect(inBash(`svc health --config ${home.folder}/svc.y`)).toEqual([`${home.folder}/svc.yaml`])
+    })
+
+    test('has no mistake that bash can find', () => {
+      const { status, stderr } = spawnSync('bash', ['-c', 'svc completion bash | bash -n'], {
+        env: env(),
+        encoding: 'utf8',
+      })
+      expect([status, stderr]).toEqual([0, ''])
+    })
   })
-})
+
+  describe.each(['zsh', 'fish'])('the script for %s, in the shell', (shell) => {
+    test.skipIf(!has(shell))('has no mistake that the shell can find', () => {
+      const { status, stderr } = spawnSync('sh', ['-c', `svc completion ${shell} | ${shell} -n`], {
+        env: env(),
+        encoding: 'utf8',
+      })
+      expect([status, stderr]).toEqual([0, ''])
+    })
+  })
+}
 
 describe.each(['zsh', 'fish'])('the script for %s', (shell) => {
-  test.skipIf(!has(shell))('has no mistake that the shell can find', () => {
-    const { status, stderr } = spawnSync('sh', ['-c', `svc completion ${shell} | ${shell} -n`], {
-      env: env(),
-      encoding: 'utf8',
-    })
-    expect([status, stderr]).toEqual([0, ''])
-  })
-
   test('passes the line up to the cursor to svc', async () => {
     const { code, stdout } = await home.run(['completion', shell])
     expect([code, stdout]).toEqual([0, expect.stringContaining(`svc __complete ${shell}`)])

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { starterFile } from '../../src/cli/setup/init-file.ts'
 import { documentOf } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { isQuick } from '../support/suite/tier.ts'
 
 let home: Home
 let port = 0
@@ -92,28 +93,30 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     expect([existsSync(other), existsSync(path())]).toEqual([true, false])
   })
 
-  test('on a terminal it shows the proposals and asks; no is an answer that writes nothing', async () => {
-    const { code, stdout } = await home.terminal(
-      ['init'],
-      (screen) => (screen.includes('(y/n)') ? 'n\r' : undefined),
-      seeing(port),
-    )
-    expect(code).toBe(0)
-    expect(stdout).toContain(`App: http http-${port}`)
-    expect(stdout).toContain('Nothing is written. svc monitors discover prints the proposal.')
-    expect(stdout).not.toContain('Error')
-    expect(existsSync(path())).toBe(false)
-  })
+  if (!isQuick()) {
+    test('on a terminal it shows the proposals and asks; no is an answer that writes nothing', async () => {
+      const { code, stdout } = await home.terminal(
+        ['init'],
+        (screen) => (screen.includes('(y/n)') ? 'n\r' : undefined),
+        seeing(port),
+      )
+      expect(code).toBe(0)
+      expect(stdout).toContain(`App: http http-${port}`)
+      expect(stdout).toContain('Nothing is written. svc monitors discover prints the proposal.')
+      expect(stdout).not.toContain('Error')
+      expect(existsSync(path())).toBe(false)
+    })
 
-  test('on a terminal yes writes the file', async () => {
-    const { code } = await home.terminal(
-      ['init'],
-      (screen) => (screen.includes('(y/n)') ? 'y\r' : undefined),
-      seeing(port),
-    )
-    expect(code).toBe(0)
-    expect(existsSync(path())).toBe(true)
-  })
+    test('on a terminal yes writes the file', async () => {
+      const { code } = await home.terminal(
+        ['init'],
+        (screen) => (screen.includes('(y/n)') ? 'y\r' : undefined),
+        seeing(port),
+      )
+      expect(code).toBe(0)
+      expect(existsSync(path())).toBe(true)
+    })
+  }
 })
 
 test('the file for a machine without known services is valid, and no gate is green with it', async () => {

@@ -13,6 +13,7 @@ import {
   user,
 } from '../support/simulated/sign-in-server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
+import { isQuick } from '../support/suite/tier.ts'
 
 async function context(dialect: Dialect = 'rotating', more: Partial<ServerOptions> = {}) {
   const server = await signInServer({ dialect, ...more })
@@ -237,59 +238,62 @@ describe('svc login -- COMMAND', () => {
   })
 })
 
-suiteWith(
-  spawnSync('script', ['--version']).status === 0 ? undefined : 'the program script is not installed',
-  'on a terminal',
-  () => {
-    const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
+/** A terminal is a process of its own, and most of its time svc waits there: in the slow tier. */
+if (!isQuick()) {
+  suiteWith(
+    spawnSync('script', ['--version']).status === 0 ? undefined : 'the program script is not installed',
+    'on a terminal',
+    () => {
+      const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
 
-    test('P7 the password prompt does not echo', async () => {
-      const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (output) =>
-        output.includes('Password of') ? `${password}\r` : undefined,
-      )
-      expect(ran.code).toBe(0)
-      expect(all(ran)).toContain('Signed in to')
-      expect(all(ran)).not.toContain(password)
-      expect(all(ran)).toMatch(/ icanon .* echo /s)
-      expect(server.alive()).toHaveLength(1)
-    })
+      test('P7 the password prompt does not echo', async () => {
+        const { server, home } = await context()
+        const ran = await home.terminal(asks(server), (output) =>
+          output.includes('Password of') ? `${password}\r` : undefined,
+        )
+        expect(ran.code).toBe(0)
+        expect(all(ran)).toContain('Signed in to')
+        expect(all(ran)).not.toContain(password)
+        expect(all(ran)).toMatch(/ icanon .* echo /s)
+        expect(server.alive()).toHaveLength(1)
+      })
 
-    test('K7 the storage is tested before the first prompt', async () => {
-      const { server, home } = await context()
-      const ran = await home.terminal(['login', '--server', server.url], () => undefined)
-      expect(ran.code).toBe(11)
-      expect(all(ran)).toContain('the password was not requested')
-      expect(all(ran)).not.toMatch(/User at|Password of/)
-    })
+      test('K7 the storage is tested before the first prompt', async () => {
+        const { server, home } = await context()
+        const ran = await home.terminal(['login', '--server', server.url], () => undefined)
+        expect(ran.code).toBe(11)
+        expect(all(ran)).toContain('the password was not requested')
+        expect(all(ran)).not.toMatch(/User at|Password of/)
+      })
 
-    test.each([
-      ['nothing listens', 'http://127.0.0.1:1', 6, 'refuses connections'],
-      ['its name does not exist', 'https://nowhere.invalid', 6, 'nowhere.invalid'],
-    ])('P7 no password is requested for a server where %s', async (_, url, code, says) => {
-      const { home } = await context()
-      const ran = await home.terminal(['login', '--server', url, '-u', user, '--insecure-storage'], () => undefined)
-      expect(ran.code).toBe(code)
-      expect(all(ran)).toContain(says)
-      expect(all(ran)).not.toContain('Password of')
-    })
+      test.each([
+        ['nothing listens', 'http://127.0.0.1:1', 6, 'refuses connections'],
+        ['its name does not exist', 'https://nowhere.invalid', 6, 'nowhere.invalid'],
+      ])('P7 no password is requested for a server where %s', async (_, url, code, says) => {
+        const { home } = await context()
+        const ran = await home.terminal(['login', '--server', url, '-u', user, '--insecure-storage'], () => undefined)
+        expect(ran.code).toBe(code)
+        expect(all(ran)).toContain(says)
+        expect(all(ran)).not.toContain('Password of')
+      })
 
-    test.each([
-      ['ctrl-C', '\x03'],
-      ['ctrl-C after half a password', 'half\x03'],
-      ['ctrl-D', '\x04'],
-      ['SIGINT', { signal: 'SIGINT' as const }],
-    ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
-      const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (output) => (output.includes('Password of') ? typed : undefined))
-      expect(ran.code).toBe(130)
-      expect(server.requests.filter(({ method }) => method !== 'GET')).toEqual([])
-      expect(home.files().filter((file) => !/^(?:credentials|pid)$/.test(file))).toEqual([])
-      expect(all(ran)).not.toContain('half')
-      expect(all(ran)).toMatch(/ icanon .* echo /s)
-    })
-  },
-)
+      test.each([
+        ['ctrl-C', '\x03'],
+        ['ctrl-C after half a password', 'half\x03'],
+        ['ctrl-D', '\x04'],
+        ['SIGINT', { signal: 'SIGINT' as const }],
+      ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
+        const { server, home } = await context()
+        const ran = await home.terminal(asks(server), (output) => (output.includes('Password of') ? typed : undefined))
+        expect(ran.code).toBe(130)
+        expect(server.requests.filter(({ method }) => method !== 'GET')).toEqual([])
+        expect(home.files().filter((file) => !/^(?:credentials|pid)$/.test(file))).toEqual([])
+        expect(all(ran)).not.toContain('half')
+        expect(all(ran)).toMatch(/ icanon .* echo /s)
+      })
+    },
+  )
+}
 
 describe('profiles and settings', () => {
   test('a flag overrides the variable, which overrides the profile; an unknown profile is exit 2', async () => {

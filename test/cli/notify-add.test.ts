@@ -91,6 +91,21 @@ describe('svc notify add', () => {
 describe('svc notify preview', () => {
   const kinds = receiverKinds.map(({ name }) => name).filter((name) => name !== 'exec')
 
+  test.each([
+    [['ntfy', '--set', 'topic=planted/7'], '--set topic is invalid: '],
+    [['ntfy', '--set', 'topic=a', '--set', 'server=planted7'], '--set server has no scheme (https:// or http://)'],
+    [['webhook', '--set', 'url=ftp://planted:7@x/'], '--set url begins with ftp:, but must begin with'],
+    [['webhook', '--set', 'url=https://x/planted7', '--set', 'each=planted'], '--set each must be one of'],
+    [['email', '--set', 'server=smtp://x', '--set', 'from=a@b.c', '--set', 'to=planted7'], '--set to is invalid: '],
+    [['ntfy', '--name', 'planted 7', '--set', 'topic=x'], '--name is invalid: '],
+    [['jsm', '--set', 'apiKey=planted7'], '--set apiKey: a secret does not belong on a command line'],
+  ])('M20 a mistake in %j names the argument, and repeats no value', async (args, says) => {
+    const { code, stdout, stderr } = await home.run(['notify', 'add', ...args, '--secrets', 'env', '--no-test'])
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(`Error: ${says}`)])
+    expect(stderr).not.toMatch(/planted|Correct the file/)
+    expect(readFileSync(path, 'utf8')).toBe(before)
+  })
+
   test.each(kinds)(
     'M20 shows the messages of %s with each secret as its reference, and sends nothing',
     async (kind) => {

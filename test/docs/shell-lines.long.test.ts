@@ -60,7 +60,7 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/sign-in.md: svc users add scanner --digest --permission heartbeat':
     'prompts for two passwords; test/e2e/scripts/digest.txt runs these commands',
   'docs/sign-in.md: curl --digest -u scanner https://svc.example.com/auth               # for one request':
-    'needs a server with auth.digest; test/interop/digest.test.ts runs curl',
+    'needs a server with auth.digest; test/interop/digest.peers.test.ts runs curl',
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
     'removes what the machine has installed',
   'docs/sign-in.md: svc login --server https://svc.example.com --provider corp               # in the browser of this machine':

@@ -8,8 +8,8 @@ import { unknownName } from '../command/flags.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../command/prompt.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { machine } from '../io/process.ts'
-import { type ConfigChange, textToChange } from '../session/config-file.ts'
-import { storeOfThisMachine } from '../session/session.ts'
+import { type ConfigChange, configurationWith, textToChange } from '../session/config-file.ts'
+import { type SessionFlags, storeOfThisMachine } from '../session/session.ts'
 import { replaceFile, trouble } from '../settings/private-file.ts'
 
 /** Where `svc notify add` puts secrets: never into svc.yaml. */
@@ -94,6 +94,35 @@ export async function addition(
         for (const one of undo) await one()
       }
     },
+  }
+}
+
+/**
+ * The configuration with the new receiver. The file had no mistake before, so that each is in what somebody has typed: throws
+ * `Fault` Usage that names the arguments, and repeats no value, which may be a secret in the wrong place.
+ */
+export async function withAddition(
+  change: ConfigChange,
+  flags: Pick<SessionFlags, 'config'>,
+  env: ProcessEnvironment,
+): Promise<LoadedConfig> {
+  try {
+    return await configurationWith(change, flags, env)
+  } catch (error) {
+    const places = error instanceof Fault ? (error.details.places ?? []) : []
+    const mistakes = places.flatMap(({ message }) => {
+      // notify[1].ntfy.topic has the invalid value "…": …
+      const [, setting, rest = ''] = /^notify\[\d+\]\.(?:\w+\.)?(\w+)\S* (.*)$/s.exec(message) ?? []
+      if (setting === undefined) return []
+      const isKind = receiverKinds.some(({ name }) => name === setting)
+      const argument = isKind ? setting : setting === 'name' ? '--name' : `--set ${setting}`
+      const sentence = rest.replace(/^has the invalid value ".*"(?=: )/s, 'is invalid').replace(/, not ".*"$/s, '')
+      return [`${argument} ${sentence}`]
+    })
+    if (mistakes.length === 0) throw error
+    throw new Fault('Usage', mistakes.join('; '), {
+      hints: ['Nothing was written. Give another value, and run the command again.'],
+    })
   }
 }
 

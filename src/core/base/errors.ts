@@ -32,98 +32,51 @@ type FaultSpec = {
   readonly message: string
 }
 
-export const faults = {
+/** Status, exit code, sentence, and the code on the wire where that is not the name. */
+const rows = {
   // Requests
-  BadRequest: { errorCode: 'BadRequest', status: 400, exit: 'rejected', message: 'The request cannot be understood' },
-  NotEmpty: { errorCode: 'NotEmpty', status: 400, exit: 'rejected', message: 'A required field is empty' },
-  Unreadable: {
-    errorCode: 'SerializationException',
-    status: 400,
-    exit: 'rejected',
-    message: 'The request body cannot be read',
-  },
-  Unauthorized: { errorCode: 'Unauthorized', status: 401, exit: 'unauthenticated', message: 'Not Authenticated' },
-  Forbidden: { errorCode: 'Forbidden', status: 403, exit: 'forbidden', message: 'Invalid Role' },
-  NotFound: { errorCode: 'NotFound', status: 404, exit: 'rejected', message: 'Not found' },
-  MethodNotAllowed: { errorCode: 'MethodNotAllowed', status: 405, exit: 'rejected', message: 'Method not allowed' },
-  NotAcceptable: {
-    errorCode: 'NotAcceptable',
-    status: 406,
-    exit: 'rejected',
-    message: 'The answer is not available in a format that the request accepts',
-  },
-  RequestTimeout: { errorCode: 'RequestTimeout', status: 408, exit: 'timeout', message: 'The request took too long' },
-  Conflict: { errorCode: 'Conflict', status: 409, exit: 'rejected', message: 'Conflict' },
-  TooLarge: {
-    errorCode: 'RequestEntityTooLarge',
-    status: 413,
-    exit: 'rejected',
-    message: 'The request body is too large',
-  },
-  UnsupportedMediaType: {
-    errorCode: 'UnsupportedMediaType',
-    status: 415,
-    exit: 'rejected',
-    message: 'This content type is not supported',
-  },
-  Misdirected: {
-    errorCode: 'MisdirectedRequest',
-    status: 421,
-    exit: 'rejected',
-    message: 'This server does not accept requests for that host name',
-  },
-  TooManyRequests: { errorCode: 'TooManyRequests', status: 429, exit: 'serverError', message: 'Too many requests' },
-  HeadersTooLarge: {
-    errorCode: 'RequestHeaderFieldsTooLarge',
-    status: 431,
-    exit: 'rejected',
-    message: 'The request headers are too large',
-  },
-  Defect: {
-    errorCode: 'InternalServerError',
-    status: 500,
-    exit: 'defect',
-    message: 'An unexpected error occurred; its details are in the log under this correlation id',
-  },
-  NotImplemented: {
-    errorCode: 'NotImplementedException',
-    status: 501,
-    exit: 'rejected',
-    message: 'This operation does not exist in this version',
-  },
-  Unavailable: {
-    errorCode: 'ServiceUnavailable',
-    status: 503,
-    exit: 'serverError',
-    message: 'Unavailable at the moment',
-  },
+  BadRequest: [400, 'rejected', 'The request cannot be understood'],
+  NotEmpty: [400, 'rejected', 'A required field is empty'],
+  Unreadable: [400, 'rejected', 'The request body cannot be read', 'SerializationException'],
+  Unauthorized: [401, 'unauthenticated', 'Not Authenticated'],
+  Forbidden: [403, 'forbidden', 'Invalid Role'],
+  NotFound: [404, 'rejected', 'Not found'],
+  MethodNotAllowed: [405, 'rejected', 'Method not allowed'],
+  NotAcceptable: [406, 'rejected', 'The answer is not available in a format that the request accepts'],
+  RequestTimeout: [408, 'timeout', 'The request took too long'],
+  Conflict: [409, 'rejected', 'Conflict'],
+  TooLarge: [413, 'rejected', 'The request body is too large', 'RequestEntityTooLarge'],
+  UnsupportedMediaType: [415, 'rejected', 'This content type is not supported'],
+  Misdirected: [421, 'rejected', 'This server does not accept requests for that host name', 'MisdirectedRequest'],
+  TooManyRequests: [429, 'serverError', 'Too many requests'],
+  HeadersTooLarge: [431, 'rejected', 'The request headers are too large', 'RequestHeaderFieldsTooLarge'],
+  Defect: [
+    500,
+    'defect',
+    'An unexpected error occurred; its details are in the log under this correlation id',
+    'InternalServerError',
+  ],
+  NotImplemented: [501, 'rejected', 'This operation does not exist in this version', 'NotImplementedException'],
+  Unavailable: [503, 'serverError', 'Unavailable at the moment', 'ServiceUnavailable'],
   // On the caller's side
-  Usage: { errorCode: 'Usage', status: 400, exit: 'usage', message: 'Invalid usage' },
-  Unreachable: { errorCode: 'Unreachable', status: 502, exit: 'unreachable', message: 'The server cannot be reached' },
-  Timeout: { errorCode: 'Timeout', status: 504, exit: 'timeout', message: 'No answer in time' },
-  UnreadableAnswer: {
-    errorCode: 'UnreadableAnswer',
-    status: 502,
-    exit: 'serverError',
-    message: 'The answer of the server cannot be read',
-  },
-  ServerError: { errorCode: 'ServerError', status: 502, exit: 'serverError', message: 'The server failed' },
-  NoSuchOperation: {
-    errorCode: 'NoSuchOperation',
-    status: 404,
-    exit: 'rejected',
-    message: 'The server does not have this operation',
-  },
-  NoKeychain: {
-    errorCode: 'NoKeychain',
-    status: 500,
-    exit: 'noKeychain',
-    message: 'No usable credential store is available',
-  },
-  Local: { errorCode: 'Local', status: 500, exit: 'local', message: 'A local file or setting prevents this' },
-  Interrupted: { errorCode: 'Interrupted', status: 499, exit: 'interrupted', message: 'Interrupted' },
-} as const satisfies Record<string, FaultSpec>
-export type FaultName = keyof typeof faults
+  Usage: [400, 'usage', 'Invalid usage'],
+  Unreachable: [502, 'unreachable', 'The server cannot be reached'],
+  Timeout: [504, 'timeout', 'No answer in time'],
+  UnreadableAnswer: [502, 'serverError', 'The answer of the server cannot be read'],
+  ServerError: [502, 'serverError', 'The server failed'],
+  NoSuchOperation: [404, 'rejected', 'The server does not have this operation'],
+  NoKeychain: [500, 'noKeychain', 'No usable credential store is available'],
+  Local: [500, 'local', 'A local file or setting prevents this'],
+  Interrupted: [499, 'interrupted', 'Interrupted'],
+} as const satisfies Record<string, readonly [status: number, exit: ExitName, message: string, errorCode?: string]>
+export type FaultName = keyof typeof rows
+
+export const faults = Object.fromEntries(
+  Object.entries(rows).map(([name, [status, exit, message, errorCode = name]]) => [
+    name,
+    { errorCode, status, exit, message },
+  ]),
+) as Readonly<Record<FaultName, FaultSpec>>
 
 /** A problem with one field, as in ResponseStatus.Errors. */
 export type FieldFault = {

@@ -12,6 +12,16 @@ function loopback(): BlockList {
 }
 
 /**
+ * A host without the brackets that an IPv6 address has in a URL.
+ *
+ * @example
+ * ```ts
+ * bareHost('[::1]') // '::1'
+ * ```
+ */
+export const bareHost = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
+
+/**
  * Whether an IP address is loopback: 127.0.0.0/8 (RFC 1122, 3.2.1.3), ::1 (RFC 4291, 2.5.3), or the former mapped into
  * IPv6 (::ffff:127.0.0.0/104). Accepts any spelling, with or without brackets. Traffic to such an address never leaves
  * this machine, so it may be unencrypted.
@@ -29,7 +39,7 @@ function loopback(): BlockList {
  */
 export function isLoopback(address: string): boolean {
   if (address === '127.0.0.1' || address === '::1') return true
-  const bare = /^\[.*\]$/.test(address) ? address.slice(1, -1) : address
+  const bare = bareHost(address)
   const family = process.getBuiltinModule('node:net').isIP(bare)
   // A BlockList ignores the zone and matches IPv4-mapped IPv6 addresses.
   return family !== 0 && !bare.includes('%') && loopback().check(bare, family === 4 ? 'ipv4' : 'ipv6')

@@ -1,4 +1,7 @@
 import { Fault } from './errors.ts'
+import { bareHost } from './loopback.ts'
+
+export { bareHost as bare }
 
 /** The server that a proxy connects to. */
 type Address = {
@@ -9,16 +12,6 @@ type Address = {
   /** Whether the host as written is loopback. */
   readonly loopback: boolean
 }
-
-/**
- * A host without brackets.
- *
- * @example
- * ```ts
- * bare('[::1]') // '::1'
- * ```
- */
-export const bare = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
@@ -59,7 +52,7 @@ export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer |
       hints: ['Proxies are http://host:port or https://host:port; SOCKS is not supported.'],
     })
   }
-  return { variable, url: url.href, host: bare(url.hostname), secure: url.protocol === 'https:', label: url.host }
+  return { variable, url: url.href, host: bareHost(url.hostname), secure: url.protocol === 'https:', label: url.host }
 }
 
 function decodable(text: string): boolean {
@@ -91,7 +84,7 @@ function readEntry(entry: string): { readonly name: string; readonly onPort: num
   // An IPv6 address without brackets contains colons itself.
   const v6 = /^[^:]*:[^:]*:/.test(entry) && !entry.startsWith('[')
   const [, written = entry, onPort] = v6 ? [] : (/^(.*?)(?::(\d+))?$/.exec(entry) ?? [])
-  const name = bare(written).replace(/^\*?\./, '')
+  const name = bareHost(written).replace(/^\*?\./, '')
   return { name, onPort: onPort === undefined ? undefined : Number(onPort) }
 }
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import { hostname } from 'node:os'
 import { Fault } from '../base/errors.ts'
-import { isLoopback, isLoopbackHost } from '../base/loopback.ts'
+import { bareHost, isLoopback, isLoopbackHost } from '../base/loopback.ts'
 import type { Caller, PeerProcess } from '../protocol/service/service.ts'
 import { isOnLocalSocket, socketProcess } from './local-socket.ts'
 import { escapeControls } from './log.ts'
@@ -45,7 +45,7 @@ export function hostCheck(options: {
     if (hosts.has(host)) return
     const name = authority.exec(host)?.[1]?.toLowerCase()
     if (name === undefined) throw new Fault('BadRequest', 'The Host header contains no host name')
-    const address = name.startsWith('[') ? name.slice(1, -1) : name
+    const address = bareHost(name)
     const family = isIP(address)
     if (family !== 0) {
       const canonical = new SocketAddress({ address, family: family === 4 ? 'ipv4' : 'ipv6' }).address
@@ -66,7 +66,7 @@ export function hostCheck(options: {
 function nameOf(text: string): string {
   if (isIP(text) !== 0) return new SocketAddress({ address: text, family: isIP(text) === 4 ? 'ipv4' : 'ipv6' }).address
   const name = (authority.exec(text)?.[1] ?? text).toLowerCase()
-  return name.startsWith('[') ? nameOf(name.slice(1, -1)) : name
+  return name.startsWith('[') ? nameOf(bareHost(name)) : name
 }
 
 export type HttpCaller = Extract<Caller, { kind: 'http' }>

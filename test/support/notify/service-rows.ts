@@ -16,6 +16,8 @@ export type ServiceRow = {
   readonly slower: { readonly body: unknown; readonly afterMs: number } | number | undefined
   /** The characters or bytes that its maker permits in the limit text of a message, and where that is. */
   readonly limit: { readonly of: (body: string) => string; readonly max: number; readonly unit?: 'bytes' }
+  /** What the tests run it against, for the reference: real programs, simulated ones, and what they do not run. */
+  readonly tested: { readonly real?: string; readonly simulated: string; readonly not: string }
 }
 
 const plain = (...path: readonly (string | number)[]): ((body: string) => string) => {
@@ -32,7 +34,7 @@ const hook = (variable: string, path: string) => ({
   env: (origin: string) => ({ [variable]: `${origin}${path}` }),
 })
 const genie = { apiKey: 'plant0aa-0000-4000-8000-0000000000aa', drillApiKey: 'plant0bb-0000-4000-8000-0000000000bb' }
-const alerts = (prefix: string) => ({
+const alerts = (prefix: string, title: string) => ({
   settings: { apiKey: { env: `${prefix}_KEY` }, drillApiKey: { env: `${prefix}_DRILL_KEY` } },
   env: () => ({
     [`${prefix}_KEY`]: genie.apiKey.replace('plant', 'abcde'),
@@ -42,6 +44,7 @@ const alerts = (prefix: string) => ({
   refuses: { status: 422, body: { message: 'Request body is not processable.', took: 0, requestId: 'a1' } },
   slower: 60_000,
   limit: { of: plain('description'), max: 15_000 },
+  tested: { simulated: 'answers of the alert API', not: `${title} itself` },
 })
 
 /** By the name of the service: a test demands one of each. */
@@ -52,6 +55,10 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: 'invalid_blocks' },
     slower: 30_000,
     limit: { of: plain('attachments', 0, 'blocks', 1, 'text', 'text'), max: 3_000 },
+    tested: {
+      simulated: 'answers that Slack publishes; the body is assignable to the types of @slack/types 3.2.0 (npm)',
+      not: 'Slack itself',
+    },
   },
   teams: {
     ...hook(
@@ -62,6 +69,10 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { error: { code: 'TriggerInputSchemaMismatch', message: 'no' } } },
     slower: 60_000,
     limit: { of: whole, max: 28_000, unit: 'bytes' },
+    tested: {
+      simulated: 'answers of a workflow; adaptivecards 3.0.6 (npm) parses and validates the card',
+      not: 'Microsoft Teams itself',
+    },
   },
   discord: {
     ...hook('DISCORD_URL', '/api/webhooks/123456789012345678/planted0Zq8nT3_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-abc'),
@@ -69,6 +80,10 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { code: 50_006, message: 'Cannot send an empty message' } },
     slower: { body: { message: 'You are being rate limited.', retry_after: 1.5, global: false }, afterMs: 1_500 },
     limit: { of: plain('embeds', 0, 'description'), max: 4_096 },
+    tested: {
+      simulated: 'answers that Discord publishes; @discordjs/builders 1.15.0 (npm) validates the embed',
+      not: 'Discord itself',
+    },
   },
   telegram: {
     settings: { token: { env: 'TELEGRAM_TOKEN' }, chat: '-1001234567890' },
@@ -77,6 +92,10 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 200, body: { ok: false, error_code: 400, description: 'Bad Request: chat not found' } },
     slower: { body: { ok: false, error_code: 429, parameters: { retry_after: 7 } }, afterMs: 7_000 },
     limit: { of: plain('text'), max: 4_096 },
+    tested: {
+      simulated: 'answers of the Bot API; the emulator telegram-test-api 4.2.1 (npm), which validates nothing',
+      not: 'Telegram itself',
+    },
   },
   mattermost: {
     ...hook('MATTERMOST_URL', '/hooks/planted0zq8nt3abcdefghijkl'),
@@ -84,6 +103,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { id: 'web.incoming_webhook.text.app_error', message: 'No text specified' } },
     slower: undefined,
     limit: { of: plain('text'), max: 16_383 },
+    tested: { simulated: 'answers of an incoming webhook', not: 'Mattermost itself' },
   },
   rocketchat: {
     ...hook('ROCKETCHAT_URL', '/hooks/65f0c1d2e3a4b5c6d7e8f901/planted0Zq8nT3abcdefghijklmnopqrstuvwx'),
@@ -91,6 +111,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 200, body: { success: false, error: 'error-invalid-channel' } },
     slower: undefined,
     limit: { of: plain('text'), max: 5_000 },
+    tested: { simulated: 'answers of an incoming webhook', not: 'Rocket.Chat itself' },
   },
   googlechat: {
     ...hook('GCHAT_URL', '/v1/spaces/AAAAabcdef/messages?key=planted1Zq8nT3abc&token=planted0Zq8nT3abcdefghij'),
@@ -98,6 +119,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { error: { code: 400, status: 'INVALID_ARGUMENT' } } },
     slower: 30_000,
     limit: { of: plain('text'), max: 32_000, unit: 'bytes' },
+    tested: { simulated: 'answers of the API', not: 'Google Chat itself' },
   },
   matrix: {
     settings: { token: { env: 'MATRIX_TOKEN' }, channel: '!abc:svc.test' },
@@ -106,6 +128,11 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 403, body: { errcode: 'M_FORBIDDEN', error: 'not in the room' } },
     slower: { body: { errcode: 'M_LIMIT_EXCEEDED', retry_after_ms: 2_500 }, afterMs: 2_500 },
     limit: { of: whole, max: 65_000, unit: 'bytes' },
+    tested: {
+      real: 'Synapse 1.163.2 (PyPI): begin, recovery, a repeated message, mentions, 300 faults, its rate limit, refusals',
+      simulated: 'answers of the client-server API',
+      not: 'other Matrix servers, encrypted rooms',
+    },
   },
   zulip: {
     settings: { bot: 'svc-bot@zulip.svc.test', apiKey: { env: 'ZULIP_KEY' }, channel: 'ops' },
@@ -117,6 +144,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     },
     slower: { body: { result: 'error', code: 'RATE_LIMIT_HIT', 'retry-after': 28.7 }, afterMs: 28_700 },
     limit: { of: field('content'), max: 10_000 },
+    tested: { simulated: 'answers of the API', not: 'Zulip itself' },
   },
   ntfy: {
     settings: { topic: 'prod-alarms', token: { env: 'NTFY_TOKEN' } },
@@ -125,6 +153,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 403, body: { code: 40_301, http: 403, error: 'forbidden' } },
     slower: 60_000,
     limit: { of: plain('message'), max: 4_096, unit: 'bytes' },
+    tested: { simulated: 'answers of a server', not: 'ntfy itself: no package index in reach of the tests has it' },
   },
   gotify: {
     settings: { token: { env: 'GOTIFY_TOKEN' } },
@@ -133,6 +162,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 401, body: { error: 'Unauthorized', errorCode: 401 } },
     slower: undefined,
     limit: { of: plain('message'), max: 10_000 },
+    tested: { simulated: 'answers of a server', not: 'Gotify itself: no package index in reach of the tests has it' },
   },
   pushover: {
     settings: { token: { env: 'PUSHOVER_TOKEN' }, user: { env: 'PUSHOVER_USER' } },
@@ -141,6 +171,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { status: 0, errors: ['user identifier is invalid'], request: 'a1' } },
     slower: 3_600_000,
     limit: { of: field('message'), max: 1_024 },
+    tested: { simulated: 'answers of the API', not: 'Pushover itself' },
   },
   signal: {
     settings: { number: '+490001', recipients: ['group.abc='] },
@@ -149,9 +180,10 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { error: 'no such group' } },
     slower: undefined,
     limit: { of: plain('message'), max: 2_000 },
+    tested: { simulated: 'answers of signal-cli-rest-api', not: 'Signal itself' },
   },
-  jsm: alerts('JSM'),
-  opsgenie: alerts('OPSGENIE'),
+  jsm: alerts('JSM', 'Jira Service Management'),
+  opsgenie: alerts('OPSGENIE', 'Opsgenie'),
   pagerduty: {
     settings: { routingKey: { env: 'PD_KEY' }, drillRoutingKey: { env: 'PD_DRILL' } },
     env: () => ({ PD_KEY: 'planted0Zq8nT3abcdefghijklmnopqr', PD_DRILL: 'planted1Zq8nT3abcdefghijklmnopqr' }),
@@ -159,6 +191,7 @@ export const serviceRows: Readonly<Record<string, ServiceRow>> = {
     refuses: { status: 400, body: { status: 'invalid event', errors: ['no'] } },
     slower: undefined,
     limit: { of: plain('payload', 'summary'), max: 1_024 },
+    tested: { simulated: 'the Events API v2', not: 'PagerDuty itself' },
   },
 }
 

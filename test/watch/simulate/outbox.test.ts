@@ -3,24 +3,20 @@ import { expect, test } from 'vitest'
 import { plants } from './planted-outbox.ts'
 import { shipped, simulate } from './simulated-outbox.ts'
 
-/** The slow tier simulates many more, and shows that the rules find planted defects. */
-const quick = [1, 24]
-const outcomes = new Map(quick.map((seed) => [seed, simulate(shipped, seed, true)]))
+/** With a clock that is set. The slow tier simulates many more, and shows that the rules find planted defects. */
+const seed = 24
+const once = simulate(shipped, seed, true)
 
-test('W23 simulated states and an outbox keep all of their rules in two scenarios, one with a clock that is set', () => {
-  const broken = [...outcomes].flatMap(([seed, { violations }]) =>
-    violations.slice(0, 2).map((violation) => `seed ${seed}: ${violation}`),
-  )
-  expect(broken).toEqual([])
+test('W23 simulated states and an outbox keep all of their rules in a scenario with a clock that is set', () => {
+  expect(once.violations.slice(0, 2)).toEqual([])
+  expect(once.counts['clock set']).toBeGreaterThan(1)
 })
 
 test('W0 the same seed simulates the same notifications, to the byte', () => {
-  const { lines, digest } = simulate(shipped, 1, true)
-  expect(lines.join('\n')).toBe(outcomes.get(1)?.lines.join('\n'))
-  expect(digest).toBe(outcomes.get(1)?.digest)
+  const { lines, digest } = simulate(shipped, seed, true)
+  expect(lines.join('\n')).toBe(once.lines.join('\n'))
+  expect(digest).toBe(once.digest)
   expect(lines.length).toBeGreaterThan(100)
-  expect(outcomes.get(24)?.digest).not.toBe(digest)
-  expect(outcomes.get(24)?.counts['clock set']).toBeGreaterThan(1)
 })
 
 test('docs/simulation.md lists each defect planted in the outbox with its rule', () => {

@@ -6,9 +6,9 @@ import { shipped } from './process.ts'
 import { simulate } from './simulated-states.ts'
 
 /** Each is simulated once. The slow tier simulates those that follow, and shows that the rules find planted defects. */
-const outcomes = [1, 2, 3].map((seed) => simulate(shipped, seed, true))
+const outcomes = [1, 2].map((seed) => simulate(shipped, seed, true))
 
-test('W18 simulated states keep all of their rules in three scenarios of two hours', () => {
+test('W18 simulated states keep all of their rules in two scenarios of two hours', () => {
   const broken = outcomes.flatMap(({ violations }, at) => violations.slice(0, 2).map((one) => `seed ${at + 1}: ${one}`))
   expect(broken).toEqual([])
 })

@@ -10,7 +10,7 @@ import {
   type TcpNetConnectOpts,
 } from 'node:net'
 import { showDuration } from '../format.ts'
-import { isLoopbackHost } from '../loopback.ts'
+import { bareHost, isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { AddressFamily } from './addresses.ts'
 import { sanitize } from './text.ts'
@@ -65,7 +65,7 @@ export async function resolveHost(
   signal: AbortSignal,
   family?: AddressFamily,
 ): Promise<readonly string[]> {
-  const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+  const bare = bareHost(host).toLowerCase()
   if (isIP(bare)) return [bare]
   const fromFile = parseHosts(hosts(), bare)
   if (fromFile.length > 0) return fromFile

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { bareHost } from '../loopback.ts'
 import { hostMistake, type Target } from '../settings/index.ts'
 
 /** Default ports of schemes. Database kinds state their own. */
@@ -19,7 +20,7 @@ const usualPorts: Readonly<Record<string, number>> = {
  * hostOf(new URL('https://[::1]:8443/')) // '::1'
  * ```
  */
-export const hostOf = (url: URL): string => url.hostname.replace(/^\[(.*)\]$/, '$1')
+export const hostOf = (url: URL): string => bareHost(url.hostname)
 
 /**
  * The default port of a URL's scheme.

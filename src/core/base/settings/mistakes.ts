@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { bareHost } from '../loopback.ts'
 import type { SecretForm } from './setting.ts'
 
 /** Mistakes in texts that can be recognized before anything connects. Each message completes the path of a setting. */
@@ -27,7 +28,7 @@ export const onlyVariableMistake = (text: string): string | undefined =>
  * ```
  */
 export function hostMistake(text: string): string | undefined {
-  const bare = text.replace(/^\[(.*)\]$/, '$1')
+  const bare = bareHost(text)
   if (isIP(bare) !== 0) return undefined
   const mistake = variableMistake(text)
   if (mistake !== undefined) return mistake

@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
+import { bareHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
 import { Secret } from './setting.ts'
 
@@ -74,7 +75,7 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
     })
     // Users paste this line into a shell, so it contains only plain hosts.
-    const command = plainHost().test(target.host.replace(/^\[(.*)\]$/, '$1'))
+    const command = plainHost().test(bareHost(target.host))
       ? `svc secrets set ${name} --for ${place}`
       : 'svc secrets set'
     if (!stored) throw unread(origin, `the keychain has no secret of that name: ${command}`)
@@ -103,7 +104,7 @@ const plainHost = () => /^[\p{L}\p{M}\p{N}._:。．｡-]+$/u
  * ```
  */
 export function hostAndPort(host: string, port: number): string {
-  const bare = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
+  const bare = bareHost(host).replace(/\.$/, '')
   const written = bare.includes(':') ? `[${bare}]` : bare
   const url = plainHost().test(bare) ? URL.parse(`http://${written}`) : null
   return `${url?.hostname ?? written.toLowerCase()}:${port}`

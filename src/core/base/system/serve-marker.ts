@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync } from 'node:fs'
-import { isLoopbackHost } from '../loopback.ts'
+import { bareHost, isLoopbackHost } from '../loopback.ts'
 
 /** The content of the file that `svc serve` writes beside its store. */
 export type ServeMarker = {
@@ -71,7 +71,7 @@ export function readMarker(storePath: string): ServeMarker | undefined {
  * place of "every address". Undefined when it leads elsewhere.
  */
 export function onThisMachine(url: URL, own: readonly string[]): URL | undefined {
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = bareHost(url.hostname)
   if (host === '0.0.0.0' || host === '::') {
     const here = new URL(url)
     here.hostname = host === '::' ? '[::1]' : '127.0.0.1'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { isLoopback } from '../../base/loopback.ts'
+import { bareHost, isLoopback } from '../../base/loopback.ts'
 import { loadSystemInformation } from '../../base/system/files.ts'
 import type { OpenPort } from '../recognition/index.ts'
 
@@ -70,7 +70,7 @@ async function fromTools(): Promise<readonly OpenPort[]> {
   return all
     .filter(({ protocol, state }) => protocol.startsWith('tcp') && /^listen/i.test(state))
     .map(({ localAddress, localPort }) => ({
-      host: reached(localAddress.replace(/^\[(.*)\]$/, '$1').split('%', 1)[0] ?? ''),
+      host: reached(bareHost(localAddress).split('%', 1)[0] ?? ''),
       port: Number(localPort),
     }))
     .filter(({ port }) => port > 0)

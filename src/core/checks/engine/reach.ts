@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { bareHost } from '../../base/loopback.ts'
 import { type AddressFamily, familyName, familyOf } from '../../base/net/addresses.ts'
 import type { Conversations } from '../../base/net/connect.ts'
 import { routeError } from '../../base/net/datagrams.ts'
@@ -13,8 +14,6 @@ import type { EngineContext } from './monitor.ts'
 type Reach = {
   readonly [Name in 'sourceAddress' | 'addresses' | 'proxy' | 'proxyUsername' | 'socket']?: string
 } & { readonly family?: AddressFamily | 'both'; readonly proxyPassword?: Secret }
-
-const plain = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 
 /** Why the settings with which a monitor reaches its server cannot be combined, or undefined. */
 export function reachProblem(kind: AnyKind, settings: object): string | undefined {
@@ -33,7 +32,7 @@ export function reachProblem(kind: AnyKind, settings: object): string | undefine
   const only = from === undefined ? family : familyOf(from)
   if (family !== undefined && family !== only)
     return `has an address of ${only} as sourceAddress, and family: ${family}: give both the same family`
-  const host = plain(kind.target?.(settings as never).host ?? '')
+  const host = bareHost(kind.target?.(settings as never).host ?? '')
   if (only === undefined || isIP(host) === 0 || familyOf(host) === only) return undefined
   return `asks for ${only}, and ${host} is an address of ${familyOf(host)}: give a name, or an address of that family`
 }
@@ -60,7 +59,7 @@ export async function wayTo(
   if (proxy !== 'none') {
     const account = proxyPassword && { username: proxyUsername ?? '', password: await proxyPassword.reveal(files) }
     const byProxy = connectByProxy({ url: new URL(proxy), account, resolve: (name) => resolve(name, signal) })
-    return { way: { byProxy }, resolve: (name) => Promise.resolve([plain(name)]) }
+    return { way: { byProxy }, resolve: (name) => Promise.resolve([bareHost(name)]) }
   }
   const error = source && (await routeError(source))
   if (error)

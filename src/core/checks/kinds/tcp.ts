@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { showDuration } from '../../base/format.ts'
+import { bareHost } from '../../base/loopback.ts'
 import { whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTcp } from '../../base/net/connect.ts'
 import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
@@ -73,7 +74,7 @@ async function connect(
   const { host, servername, tls } = settings
   const secured = async (open?: () => Promise<Socket>) => {
     const { connectTls } = await import('../../base/net/tls-connect.ts')
-    const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+    const name = servername ?? bareHost(host)
     const link = await connectTls(at, { host: name, ...trust, verify: true, date, ...(open ? { open } : {}) })
     const tooOld = evaluateProtocol('protocol', link.chain, settings.minVersion)
     const why = whyDistrusted(link.chain) ?? (tooOld.status === 'failed' ? tooOld.message : undefined)

@@ -1,3 +1,4 @@
+import { bareHost } from '../../base/loopback.ts'
 import { type Chain, whyDistrusted } from '../../base/net/certificates.ts'
 import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
@@ -117,7 +118,7 @@ async function shakeHands(
   trust: TlsTrust,
 ): Promise<Handshake> {
   const { mode, date } = context
-  const name = servername ?? host.replace(/^\[(.*)\]$/, '$1')
+  const name = servername ?? bareHost(host)
   const begin = starttls && (await loadTalk()).openForTls
   const { socket, chain } = await connectTls(at, {
     host: name,

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
+import { bareHost } from '../../base/loopback.ts'
 import { defaultsOf, type SettingsSpec, type Values } from '../../base/settings/index.ts'
 import { noZone } from '../../base/zone.ts'
 import { nameStyles } from '../index.ts'
@@ -268,7 +269,7 @@ export function peerProblem(peer: string): string | undefined {
 
 function hostProblem(host: string): string | undefined {
   if (host.includes('*')) return 'must be one exact host name: wildcards are not supported, list each'
-  if (isIP(host.replace(/^\[(.*)\]$/, '$1'))) return undefined
+  if (isIP(bareHost(host))) return undefined
   if (/^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$/i.test(host))
     return undefined
   return 'must be a host name alone: without scheme, port or path, like svc.example.com'

@@ -1,3 +1,4 @@
+import { bareHost } from '../../base/loopback.ts'
 import { connectTcp, lookupWith, resolveHost } from '../../base/net/connect.ts'
 import { queryMessage } from '../../base/net/dns-query.ts'
 import { sendBounded } from '../../base/net/http/get.ts'
@@ -23,7 +24,7 @@ export async function answers(witness: string, stop: AbortSignal): Promise<boole
 }
 
 const addressOf = async ({ hostname }: URL, signal: AbortSignal): Promise<string> => {
-  const [address] = await resolveHost(hostname.replace(/^\[(.*)\]$/, '$1'), signal)
+  const [address] = await resolveHost(bareHost(hostname), signal)
   if (address === undefined) throw new Error('no address')
   return address
 }

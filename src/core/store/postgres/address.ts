@@ -1,3 +1,5 @@
+import { bareHost } from '../../base/loopback.ts'
+
 /** A server that may have the store. */
 export type ServerAddress = {
   /** A name, an address, or the folder of a Unix socket. */
@@ -47,7 +49,7 @@ export const isSocket = ({ host }: ServerAddress): boolean => host.startsWith('/
 function serverOf(text: string): ServerAddress | undefined {
   const [, name, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d{0,5}))?$/.exec(text) ?? []
   if (name === undefined || /[\s\\^|<>"]/.test(name)) return undefined
-  return withPort(decodeURIComponent(name).replace(/^\[(.*)\]$/, '$1'), port)
+  return withPort(bareHost(decodeURIComponent(name)), port)
 }
 
 const socketOf = (port: string | undefined) => (folder: string) =>

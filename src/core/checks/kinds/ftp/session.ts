@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { bareHost } from '../../../base/loopback.ts'
 import { type Chain, whyDistrusted } from '../../../base/net/certificates.ts'
 import { connectTcp, hostPort } from '../../../base/net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../../base/net/text.ts'
@@ -220,7 +221,7 @@ export class FtpSession implements Connection, FolderConnection {
       return await authTls(control, wait(this.#context))
     }
     let socket: Socket | undefined = tls === 'explicit' ? await begin() : undefined
-    const host = servername ?? name.replace(/^\[(.*)\]$/, '$1')
+    const host = servername ?? bareHost(name)
     const trust = await readTrust(this.#settings, this.#context.files)
     const open = async (): Promise<Socket> => {
       const first = socket

@@ -1,4 +1,4 @@
-import { isLoopback } from '../../../base/loopback.ts'
+import { bareHost, isLoopback } from '../../../base/loopback.ts'
 import { whyDistrusted } from '../../../base/net/certificates.ts'
 import { connectTcp, hostPort } from '../../../base/net/connect.ts'
 import { verifySetting } from '../../../base/net/http/route.ts'
@@ -122,7 +122,7 @@ async function open(
   if (token !== undefined && !settings.tls && !settings.insecureGrpc && !isLoopback(at.ip)) {
     throw new ProbeError('data', `the token is not sent to ${address} without TLS: use tls: true, or insecureGrpc`)
   }
-  const host = settings.servername ?? settings.host.replace(/^\[(.*)\]$/, '$1')
+  const host = settings.servername ?? bareHost(settings.host)
   const { tokenHeader } = settings
   const credentials: Readonly<Record<string, string>> =
     token === undefined

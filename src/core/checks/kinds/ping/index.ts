@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { count } from '../../../base/format.ts'
+import { bareHost } from '../../../base/loopback.ts'
 import { sanitize } from '../../../base/net/text.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../../base/settings/index.ts'
@@ -132,7 +133,7 @@ const privilege = "sysctl -w net.ipv4.ping_group_range='0 2147483647', or setcap
 /** Runs the program for each address, one after the other. */
 async function* pings(_: object, settings: PingSettings, context: CheckContext): AsyncGenerator<Outcome> {
   const { host, count: packets, wait: waitMs, sourceAddress: source } = settings
-  const groups = await addressGroups(context, host.replace(/^\[(.*)\]$/, '$1'))
+  const groups = await addressGroups(context, bareHost(host))
   const which = settings.addresses ?? (includes(context.mode, 'Standard') ? 'all' : 'first')
   const most = which === 'first' ? 1 : maxAddresses / groups.length
   for (const ip of groups.flatMap(({ ips }) => ips.slice(0, most))) {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { isLoopback } from '../../../base/loopback.ts'
+import { bareHost, isLoopback } from '../../../base/loopback.ts'
 import type { PeerAddress } from '../../../base/net/addresses.ts'
 import { type Chain, whyDistrusted } from '../../../base/net/certificates.ts'
 import { connectTcp } from '../../../base/net/connect.ts'
@@ -317,7 +317,7 @@ export class SmtpConnection implements Connection {
 
   async #encrypt(open: () => Promise<Socket>): Promise<Socket> {
     const { settings, trust } = this.#route
-    const host = settings.servername ?? settings.host.replace(/^\[(.*)\]$/, '$1')
+    const host = settings.servername ?? bareHost(settings.host)
     const { socket, chain } = await connectTls(this.#at, {
       host,
       ...trust,

@@ -11,8 +11,8 @@ import {
   type Template,
   type Values,
 } from '../../../base/settings/index.ts'
-import { pathProblem, unmetValues } from '../../../checks/assert/document.ts'
-import { expectationProblem, statusAllowed } from '../../../checks/assert/expectation.ts'
+import { expectedValues, unmetValues } from '../../../checks/assert/document.ts'
+import { statusAllowed } from '../../../checks/assert/expectation.ts'
 import type { Delivery, Notice, Receiver } from '../receiver.ts'
 import type { ReceiverConfig } from '../settings.ts'
 import { bodyOf } from './body.ts'
@@ -74,8 +74,8 @@ const settings = {
         doc: 'Statuses that mean accepted: 200, 2xx, 200-299',
       },
       json: {
-        type: 'map',
-        doc: 'Values of the JSON that is answered, as in monitors of kind http: path such as $.ok to text, /pattern/ or comparison',
+        ...expectedValues('json'),
+        doc: 'Values of the JSON that is answered, as in monitors of kind http: path such as $.ok to text, /pattern/ or comparison, or to {not: …}',
       },
     },
     doc: 'Which answer means that the message was accepted. Any other is a refusal, but for those after which svc tries again',
@@ -104,7 +104,7 @@ const maxBody = 64 * 1_024
 /** Headers that belong to the connection, or that svc makes. */
 const ownHeaders = /^(?:host|connection|content-length|transfer-encoding|webhook-.*)$/i
 
-function mistakes({ url, headers, body, form, each, accept }: Settings): readonly Problem[] {
+function mistakes({ url, headers, body, form, each }: Settings): readonly Problem[] {
   const problems: Problem[] = []
   const report = (path: Problem['path'], message: string): void => void problems.push({ path, message })
   const mistake = url instanceof Secret ? undefined : placeMistake(url)
@@ -120,10 +120,6 @@ function mistakes({ url, headers, body, form, each, accept }: Settings): readonl
   if (body !== undefined && form !== undefined) report(['form'], 'cannot be used beside body: keep one')
   if (form !== undefined && !isTexts(form)) report(['form'], 'must be a map of names to texts or secrets')
   if (each === 'incident' && body === undefined && form === undefined) report(['each'], 'needs body or form')
-  for (const path of Object.keys(accept.json ?? {})) {
-    const problem = pathProblem(path, 'json') ?? expectationProblem(accept.json?.[path] ?? '')
-    if (problem !== undefined) report(['accept', 'json', path], problem)
-  }
   return problems
 }
 

@@ -63,6 +63,8 @@ export type ChatService<S extends Spec = Spec, W = unknown> = {
   /** As its maker writes it. */
   readonly title: string
   readonly doc: string
+  /** Where people find its secret, and what else the reference says about it. Markdown. */
+  readonly secretFrom: string
   /** Where its form is published, and as of when. */
   readonly source: string
   /** Its address, unless the receiver states another. Absent: the receiver states it, or its secret contains it. */

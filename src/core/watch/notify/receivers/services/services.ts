@@ -40,6 +40,8 @@ const slack = service({
   name: 'slack',
   title: 'Slack',
   doc: 'A channel in Slack, by the URL of an incoming webhook',
+  secretFrom:
+    '[Incoming Webhooks](https://api.slack.com/messaging/webhooks) of an app: `https://hooks.slack.com/services/…`',
   source: 'https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks, Block Kit, 2026-11',
   server: 'https://hooks.slack.com',
   settings: { url: hookUrl },
@@ -88,6 +90,7 @@ const teams = service({
   name: 'teams',
   title: 'Microsoft Teams',
   doc: 'A channel or chat in Microsoft Teams, by the URL of a workflow "When a Teams webhook request is received"',
+  secretFrom: 'Workflows in the channel: *When a Teams webhook request is received*',
   source: 'https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors, Adaptive Cards 1.4, 2026-11',
   settings: { url: { ...hookUrl, doc: 'Secret URL of the workflow' } },
   secrets: {
@@ -139,6 +142,7 @@ const discord = service({
   name: 'discord',
   title: 'Discord',
   doc: 'A channel in Discord, by the URL of a webhook',
+  secretFrom: 'Server settings, Integrations, Webhooks',
   source: 'https://docs.discord.com/developers/resources/webhook#execute-webhook, API v10, 2026-11',
   server: 'https://discord.com',
   settings: { url: hookUrl },
@@ -175,6 +179,7 @@ const telegram = service({
   name: 'telegram',
   title: 'Telegram',
   doc: 'A chat, group or channel in Telegram, by the token of a bot',
+  secretFrom: "@BotFather; the chat is `'-100…'` or `'@channel'`",
   source: 'https://core.telegram.org/bots/api#sendmessage, Bot API 9, 2026-11',
   server: 'https://api.telegram.org',
   settings: {
@@ -209,6 +214,7 @@ const mattermost = service({
   name: 'mattermost',
   title: 'Mattermost',
   doc: 'A channel in Mattermost, by the URL of an incoming webhook',
+  secretFrom: 'Integrations, Incoming Webhooks',
   source: 'https://developers.mattermost.com/integrate/webhooks/incoming, Mattermost 10, 2026-11',
   settings: { url: hookUrl },
   secrets: {
@@ -232,6 +238,7 @@ const rocketchat = service({
   name: 'rocketchat',
   title: 'Rocket.Chat',
   doc: 'A channel in Rocket.Chat, by the URL of an incoming webhook',
+  secretFrom: 'Workspace, Integrations, Incoming',
   source: 'https://docs.rocket.chat/docs/integrations, Rocket.Chat 7, 2026-11',
   settings: { url: hookUrl },
   secrets: {
@@ -252,6 +259,7 @@ const googlechat = service({
   name: 'googlechat',
   title: 'Google Chat',
   doc: 'A space in Google Chat, by the URL of an incoming webhook; the messages of an incident are one thread',
+  secretFrom: 'Apps & integrations of the space, Webhooks; the messages about a check are one thread',
   source: 'https://developers.google.com/workspace/chat/quickstart/webhooks, API v1, 2026-11',
   server: 'https://chat.googleapis.com',
   settings: { url: hookUrl },
@@ -284,6 +292,8 @@ const matrix = service({
   name: 'matrix',
   title: 'Matrix',
   doc: 'A room in Matrix, by the access token of a user',
+  secretFrom:
+    "the access token of a user that is in the room (Element: All settings, Help & About); the room is `'!…'`",
   source: 'https://spec.matrix.org/v1.16/client-server-api, 2026-11',
   settings: {
     token: { type: 'secret', required: true, doc: 'Access token of the user that writes' },
@@ -316,6 +326,7 @@ const zulip = service({
   name: 'zulip',
   title: 'Zulip',
   doc: 'A channel in Zulip, by the API key of a bot; each monitor is a topic unless `topic` is set',
+  secretFrom: 'Settings, Bots; without `topic`, each monitor has one',
   source: 'https://zulip.com/api/send-message, Zulip 11, 2026-11',
   settings: {
     bot: { type: 'text', required: true, pattern: /^[^\s:@]+@[^\s:@]+$/, doc: 'Mail address of the bot' },
@@ -345,6 +356,7 @@ const ntfy = service({
   name: 'ntfy',
   title: 'ntfy',
   doc: 'A topic of ntfy, on a telephone or in a browser',
+  secretFrom: 'an access token of the account; at a public server, whoever knows the topic reads along',
   source: 'https://docs.ntfy.sh/publish/#publish-as-json, ntfy 2.14, 2026-11',
   server: 'https://ntfy.sh',
   settings: {
@@ -388,6 +400,7 @@ const gotify = service({
   name: 'gotify',
   title: 'Gotify',
   doc: 'An application of Gotify, by its token',
+  secretFrom: 'Apps',
   source: 'https://gotify.net/docs/pushmsg, Gotify 2.7, 2026-11',
   settings: { token: { type: 'secret', required: true, doc: 'Token of the application' } },
   secrets: { token: { shape: /^A[\w.-]{14}$/, looksLike: 'A…, 15 characters' } },
@@ -413,6 +426,7 @@ const pushover = service({
   name: 'pushover',
   title: 'Pushover',
   doc: 'A user or group of Pushover',
+  secretFrom: 'the page of the application',
   source: 'https://pushover.net/api, API v1, 2026-11',
   server: 'https://api.pushover.net',
   settings: {
@@ -449,6 +463,7 @@ const signal = service({
   name: 'signal',
   title: 'Signal',
   doc: 'People or groups in Signal, through signal-cli-rest-api, which has no sign-in: on loopback, or behind TLS',
+  secretFrom: 'signal-cli-rest-api, which has no sign-in: on loopback, or behind TLS',
   source: 'https://github.com/bbernhard/signal-cli-rest-api, API v2, 2026-11',
   settings: {
     number: { type: 'text', required: true, pattern: /^\+\d{6,15}$/, doc: 'Number that sends, in quotes: +49…' },
@@ -484,7 +499,7 @@ const genieKey = {
 
 /** Opsgenie's form, which Jira Service Management has taken over: created and closed by an alias. */
 const atlassianAlerts = (
-  row: Pick<AnyService, 'name' | 'title' | 'doc' | 'source' | 'server'> & { readonly path: string },
+  row: Pick<AnyService, 'name' | 'title' | 'doc' | 'secretFrom' | 'source' | 'server'> & { readonly path: string },
 ): AnyService =>
   service({
     ...row,
@@ -527,6 +542,7 @@ const jsm = atlassianAlerts({
   name: 'jsm',
   title: 'Jira Service Management',
   doc: 'Alerts of Jira Service Management: one for each check, closed by svc',
+  secretFrom: 'an integration of the type *API* in Jira Service Management',
   source: 'https://developer.atlassian.com/cloud/jira/service-desk-ops/rest/v2, integration events v2, 2026-11',
   server: 'https://api.atlassian.com',
   path: '/jsm/ops/integration/v2/alerts',
@@ -536,6 +552,7 @@ const opsgenie = atlassianAlerts({
   name: 'opsgenie',
   title: 'Opsgenie',
   doc: 'Alerts of Opsgenie, which ends in April 2027: one for each check, closed by svc',
+  secretFrom: 'an integration of the type *API*; in the EU `server: https://api.eu.opsgenie.com`',
   source: 'https://docs.opsgenie.com/docs/alert-api, v2, 2026-11',
   server: 'https://api.opsgenie.com',
   path: '/v2/alerts',
@@ -545,6 +562,7 @@ const pagerduty = service({
   name: 'pagerduty',
   title: 'PagerDuty',
   doc: 'PagerDuty, by the Events API v2: an alert for each check',
+  secretFrom: 'an integration of the type *Events API v2* of a service',
   source: 'https://developer.pagerduty.com/docs/events-api-v2, 2026-11',
   server: 'https://events.pagerduty.com',
   serverSetting: 'url',

@@ -1,7 +1,8 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, by, password, startAccounts } from '../server/accounts.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const run = promisify(execFile)
 const python = process.env['SVC_PYTHON'] ?? 'python3'
@@ -17,7 +18,8 @@ const works = (command: string, ...words: readonly string[]): boolean => {
 const hasCurl = works('curl', '--version')
 const hasRequests = works(python, '-c', 'import requests')
 
-describe('clients that sign in by HTTP Digest', () => {
+const missing = hasCurl && hasRequests ? undefined : 'curl, and requests for Python, are not installed'
+peerSuite(missing, 'clients that sign in by HTTP Digest', () => {
   const sites: Record<'SHA-256' | 'MD5', Accounts> = {} as never
   beforeAll(async () => {
     for (const [name, digestMd5] of [
@@ -32,7 +34,7 @@ describe('clients that sign in by HTTP Digest', () => {
   })
   afterAll(() => Promise.all(Object.values(sites).map((site) => site.close())))
 
-  test.skipIf(!hasCurl)('A12 curl signs in with SHA-256, and asks who it is [needs curl]', async () => {
+  test('A12 curl signs in with SHA-256, and asks who it is', async () => {
     const url = `http://127.0.0.1:${sites.MD5.port}`
     const curl = async (...words: readonly string[]) =>
       (await run('curl', ['-sv', '--digest', '-u', `Jäsøn:${password}`, ...words])) as {
@@ -77,8 +79,8 @@ accept = {'Accept': 'application/json'}
 answers = [session.post(url + '/auth/digest', headers=accept)] + [session.get(url + '/auth', headers=accept, cookies={}) for _ in range(3)]
 print(json.dumps([[a.status_code, a.json().get('UserName'), a.request.headers['Authorization'], len(a.history)] for a in answers]))
 `
-  test.skipIf(!hasRequests).each(['SHA-256', 'MD5'] as const)(
-    'A12 requests of Python signs in, and goes on with the same nonce (%s) [needs requests]',
+  test.each(['SHA-256', 'MD5'] as const)(
+    'A12 requests of Python signs in, and goes on with the same nonce (%s)',
     async (algorithm) => {
       const { stdout } = await run(python, [
         '-c',

@@ -1,0 +1,2 @@
+// By the built program: see there.
+import './exit-codes.test.ts'

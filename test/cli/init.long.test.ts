@@ -1,0 +1,2 @@
+// With the questions on a terminal: see there.
+import './init.test.ts'

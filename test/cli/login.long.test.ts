@@ -1,0 +1,2 @@
+// With the prompts on a terminal: see there.
+import './login.test.ts'
