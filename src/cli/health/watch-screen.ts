@@ -1,0 +1,312 @@
+import { showDuration } from '../../core/base/format.ts'
+import { humanTime, zonedTime } from '../../core/base/zone.ts'
+import type { Style } from '../io/terminal.ts'
+import { type Mark, styles } from '../render/table.ts'
+import { cut, padEnd, width } from '../render/width.ts'
+import type { Look } from './text.ts'
+import { knownIn, type State, type Subject, states, type Watched } from './watched.ts'
+
+/** What the reader of the screen has chosen. */
+export type View = {
+  readonly failuresOnly: boolean
+  /** The key of the selected row, and where it was. */
+  readonly selected: string | undefined
+  readonly at: number
+  /** The keys of the rows that show their monitors. */
+  readonly open: ReadonlySet<string>
+  /** The key of the monitor whose report is shown, and how far it is scrolled. */
+  readonly report: string | undefined
+  readonly scroll: number
+}
+
+/** A line of the list: one monitor, the answer of one type, or several that say the same. */
+export type Row = {
+  readonly key: string
+  readonly subjects: readonly [Subject, ...(readonly Subject[])]
+  readonly isMember?: true
+}
+
+const words: Readonly<Record<State, string>> = {
+  ok: 'ok',
+  warn: 'warning',
+  'not checked': 'not checked',
+  fail: 'failed',
+  idle: 'skipped',
+  lost: 'not reached',
+}
+const verdicts: Readonly<Record<State, string>> = {
+  ok: 'HEALTHY',
+  warn: 'HEALTHY',
+  'not checked': 'NOT CHECKED',
+  fail: 'UNHEALTHY',
+  idle: 'UNHEALTHY',
+  lost: 'NOT REACHED',
+}
+const marksOf: Readonly<Record<State, Mark | 'dot'>> = {
+  ok: 'ok',
+  warn: 'warn',
+  'not checked': 'not checked',
+  fail: 'fail',
+  idle: 'dot',
+  lost: 'not checked',
+}
+const styleOf = (state: State): Style => {
+  const mark = marksOf[state]
+  return mark === 'dot' ? 'dim' : styles[mark]
+}
+
+/** Fewer than these are not one row. */
+const leastEqual = 3
+/** A figure that differs from one monitor to the next, although both say the same. */
+const figures = /\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
+
+/**
+ * The rows of the list, the worst first, and of these the latest. Monitors that say the same are one row, and so are those
+ * that were ok all the time if the list is longer than `room`.
+ */
+export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open'>, room: number): readonly Row[] {
+  const shown = knownIn(watched).filter(
+    (one) => one.state !== 'ok' || (!view.failuresOnly && (one.name !== '' || one.before)),
+  )
+  const foldsOk = shown.length > room
+  const groups = Map.groupBy(shown, ({ state, text, before, since }) =>
+    state !== 'ok' ? `${state} ${text.replace(figures, '#')}` : before ? `ok ${since}` : 'ok',
+  )
+  const order = ([, members]: readonly [string, readonly Subject[]]): number => {
+    const latest = Math.max(...members.map(({ state, round, before }) => (before || state !== 'ok' ? round : 0)))
+    return states.indexOf(members[0]?.state ?? 'ok') * 1e9 - latest
+  }
+  return [...groups]
+    .toSorted((one, other) => order(one) - order(other))
+    .flatMap(([key, [first, ...others]]): readonly Row[] => {
+      if (!first) return []
+      const single = [first, ...others].map((one): Row => ({ key: one.key, subjects: [one] }))
+      if (others.length + 1 < leastEqual || (key === 'ok' && !foldsOk)) return single
+      const members = view.open.has(key) ? single.map((one) => ({ ...one, isMember: true as const })) : []
+      return [{ key, subjects: [first, ...others] }, ...members]
+    })
+}
+
+/** When the first of the monitors of a row got its state. Undefined: before this watch. */
+const sinceOf = ({ subjects }: Row): number | undefined =>
+  subjects.some(({ since }) => since === undefined)
+    ? undefined
+    : Math.min(...subjects.flatMap(({ since }) => since ?? []))
+
+export const firstView = (failuresOnly: boolean): View => ({
+  failuresOnly,
+  selected: undefined,
+  at: 0,
+  open: new Set(),
+  report: undefined,
+  scroll: 0,
+})
+
+/** The row that is selected. One that has left the list gives its place to the row that stands there now. */
+export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly Row[]): number {
+  const found = rows.findIndex(({ key }) => key === view.selected)
+  return found === -1 ? Math.max(0, Math.min(view.at, rows.length - 1)) : found
+}
+
+/** What a key demands beyond another view. The last three are those of every terminal. */
+export type Demand = 'quit' | 'now' | 'interrupt' | 'suspend' | 'abort'
+
+const moved = (view: View, rows: readonly Row[], by: number): View => {
+  if (view.report !== undefined) return { ...view, scroll: Math.max(0, view.scroll + by) }
+  const at = Math.max(0, Math.min(selectedIn(view, rows) + by, rows.length - 1))
+  return { ...view, at, selected: rows[at]?.key }
+}
+
+function entered(view: View, rows: readonly Row[]): View {
+  if (view.report !== undefined) return { ...view, report: undefined }
+  const row = rows[selectedIn(view, rows)]
+  if (!row) return view
+  const [subject, ...others] = row.subjects
+  if (others.length === 0) return { ...moved(view, rows, 0), report: subject.key, scroll: 0 }
+  const open = new Set(view.open)
+  if (!open.delete(row.key)) open.add(row.key)
+  return { ...moved(view, rows, 0), open }
+}
+
+const down = (view: View, rows: readonly Row[]): View => moved(view, rows, 1)
+const up = (view: View, rows: readonly Row[]): View => moved(view, rows, -1)
+const page = 10
+
+/** What each key does, by the characters that a terminal sends for it. */
+export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly Row[]) => View)>> = {
+  q: 'quit',
+  ' ': 'now',
+  f: (view) => ({ ...view, failuresOnly: !view.failuresOnly }),
+  j: down,
+  k: up,
+  '\u001b[B': down,
+  '\u001bOB': down,
+  '\u001b[A': up,
+  '\u001bOA': up,
+  '\u001b[6~': (view, rows) => moved(view, rows, page),
+  '\u001b[5~': (view, rows) => moved(view, rows, -page),
+  '\r': entered,
+  '\n': entered,
+  '\u001b': (view) => ({ ...view, report: undefined }),
+  '\u0003': 'interrupt',
+  '\u001a': 'suspend',
+  '\u001c': 'abort',
+}
+
+/** The keys in what a terminal sent: sequences of several characters, or one. */
+export const keysIn = (sent: string): readonly string[] => sent.match(/\u001b[[O][\d;]*[A-Za-z~]|[\s\S]/g) ?? []
+
+const titleOf = ({ subjects: [first, ...others] }: Row): string => {
+  if (others.length === 0) return [first.type, first.name].filter(Boolean).join(' ')
+  const types = new Set([first, ...others].map(({ type }) => type))
+  const count = `${others.length + 1} monitors`
+  return types.size === 1 && first.type !== '' ? `${first.type} ${count}` : count
+}
+
+/** What it was before, and for how long: `was failed for 67 s`. */
+const beforeText = ({ key, before, since }: Subject, beganAt: number): string => {
+  if (!before || since === undefined) return ''
+  const atLeast = before.since === undefined ? 'at least ' : ''
+  return `was ${(key === 'verdict' ? verdicts : words)[before.state]} for ${atLeast}${showDuration(Math.round((since - (before.since ?? beganAt)) / 1_000) * 1_000)}`
+}
+
+const clock = (at: number): string => zonedTime(new Date(at)).time
+const agoText = (ms: number): string =>
+  `${showDuration(Math.max(0, Math.floor(ms / 1_000)) * 1_000)} ago`.replace('0 ms ago', 'just now')
+
+/** A change as a line of a log: `2026-11-30 10:52:03 UTC ✗ Batch tcp worker failed: connection refused (was ok for 2 min)`. */
+export function changeLine(subject: Subject, { at, beganAt }: Watched, { marks }: Pick<Look, 'marks'>): string {
+  const { key, state, text } = subject
+  const what = key === 'verdict' ? verdicts[state] : `${titleOf({ key, subjects: [subject] })} ${words[state]}`
+  const before = beforeText(subject, beganAt)
+  const said = `${what}${text === '' ? '' : `: ${text}`}${before === '' ? '' : ` (${before})`}`
+  return `${humanTime(at)} ${marks[marksOf[state]]} ${said}`
+}
+
+type Piece = { readonly text: string; readonly style?: Style | undefined }
+
+/** The pieces in one line, which ends at the last column. */
+function inOneLine(pieces: readonly Piece[], { width: columns, marks, paint }: Look): string {
+  let left = columns
+  let line = ''
+  for (const { text, style } of pieces) {
+    if (left <= 0) break
+    const fitting = cut(text, left, left > 3 ? marks.more : '')
+    left -= width(fitting)
+    line += paint(style, fitting)
+    if (fitting !== text) break
+  }
+  return line
+}
+
+export type Frame = {
+  /** Undefined before the end of the first round. */
+  readonly watched: Watched | undefined
+  readonly view: View
+  /** Lines of the terminal. */
+  readonly height: number
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** What is watched, and how. */
+  readonly title: string
+  /** What happens next: `next in 7 s`, or what a check waits for. */
+  readonly next: (columns: number) => string
+  /** The report of a monitor, if it is shown. */
+  readonly report: readonly string[] | undefined
+}
+
+/** Lines beside the list, on a terminal that has them. */
+const linesBeside = 5
+export const roomFor = (height: number): number => Math.max(1, height - linesBeside)
+
+/** The lines of the screen, at most `height`, none longer than the terminal is wide. */
+export function frameLines({ watched, view, height, now, title, next, report }: Frame, look: Look): readonly string[] {
+  const head = [inOneLine([{ text: title, style: 'dim' }], look), watched ? verdictLine(watched, now, look) : '', '']
+  const room = roomFor(height)
+  const rows = watched ? rowsOf(watched, view, room) : []
+  const body = report
+    ? report.slice(Math.min(view.scroll, Math.max(0, report.length - room)))
+    : listLines(watched, view, rows, room, look)
+  const help = report
+    ? 'q quit  enter back'
+    : `q quit  f ${view.failuresOnly ? 'all' : 'failures'}  j/k move  enter report  space now`
+  const after = next(Math.max(0, look.width - width(help) - 3))
+  const foot = [{ text: `${help}   `, style: 'dim' as const }, { text: after }]
+  const visible = body.slice(0, room)
+  const filler = Array.from({ length: room - visible.length }, () => '')
+  const all = [...head, ...visible, ...filler, '', inOneLine(foot, look)]
+  // The verdict is the last thing that a low terminal gives up.
+  return height >= all.length ? all : [head[1] ?? '', ...visible].slice(0, height)
+}
+
+/** `✗ UNHEALTHY 2 s ago · 40 of 300 monitors failed · since 10:52:03`: no verdict without its age. */
+function verdictLine({ verdict, answeredAt, round }: Watched, now: number, look: Look): string {
+  const { state, since } = verdict
+  const { marks } = look
+  const gap = ` ${marks.dot} `
+  const age = answeredAt === undefined ? 'no answer yet' : agoText(now - answeredAt)
+  const isLost = state === 'lost'
+  const facts = [
+    ...(isLost && answeredAt !== undefined ? [`last answer ${age}`] : []),
+    ...(verdict.text === '' ? [] : [verdict.text]),
+    ...(since === undefined || isLost ? [] : [`since ${clock(since)}`]),
+  ]
+  const sinceText = isLost ? (since === undefined ? '' : ` since ${clock(since)}`) : ` ${age}`
+  return inOneLine(
+    [
+      { text: `${marks[marksOf[state]]} ${verdicts[state]}`, style: styleOf(state) },
+      { text: verdict.round === round && round > 1 ? ' *' : '', style: 'strong' },
+      { text: sinceText },
+      { text: facts.map((fact) => gap + fact).join('') },
+    ],
+    look,
+  )
+}
+
+/** The columns before the title of a row. */
+const before = 6
+const leastForText = 24
+
+function listLines(
+  watched: Watched | undefined,
+  view: View,
+  rows: readonly Row[],
+  room: number,
+  look: Look,
+): readonly string[] {
+  if (!watched) return []
+  const at = selectedIn(view, rows)
+  const first = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
+  const titles = rows.map((row) => (row.isMember ? `  ${titleOf(row)}` : titleOf(row)))
+  const widest = titles.reduce((most, title) => Math.max(most, width(title)), 0)
+  const available = look.width - before
+  // The title alone on a narrow terminal, then with its text, then also with its time.
+  const texts = available >= 2 * leastForText
+  const titleWidth = texts ? Math.min(widest, Math.floor(available * 0.4)) : available
+  const sinceWidth = available >= 3 * leastForText ? 'since 00:00:00'.length + 2 : 0
+  return rows.slice(first, first + room).map((row, index) => {
+    const [subject] = row.subjects
+    const { state } = subject
+    const since = sinceOf(row)
+    const text = state === 'ok' ? beforeText(subject, watched.beganAt) : subject.text
+    const title = cut(titles[first + index] ?? '', titleWidth, look.marks.more)
+    const textWidth = available - titleWidth - 2 - sinceWidth
+    const isNew = row.subjects.some(({ round }) => round === watched.round) && watched.round > 1
+    const isSelected = first + index === at
+    return inOneLine(
+      [
+        { text: isSelected ? '> ' : '  ', style: 'strong' },
+        { text: `${look.marks[marksOf[state]]} `, style: styleOf(state) },
+        { text: isNew ? '* ' : '  ', style: 'strong' },
+        { text: texts ? padEnd(title, titleWidth) : title, style: isSelected || isNew ? 'strong' : undefined },
+        ...(texts
+          ? [{ text: `  ${padEnd(cut(text, textWidth, look.marks.more), sinceWidth === 0 ? 0 : textWidth)}` }]
+          : []),
+        ...(sinceWidth === 0 || since === undefined
+          ? []
+          : [{ text: `  since ${clock(since)}`, style: 'dim' as const }]),
+      ],
+      look,
+    )
+  })
+}
