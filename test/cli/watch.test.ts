@@ -184,7 +184,7 @@ describe('the screen of svc health --watch', () => {
     ['f again shows all', 'ff', ({ rows }) => titles(rows), ['3', 'tcp w', 'tcp z']],
     ['j goes down, and no further than the end', 'jjjjj', ({ view }) => view.selected, 'App/tcp z'],
     ['k goes up', 'jjk', ({ view }) => view.selected, 'App/tcp w'],
-    ['arrows do the same', '\u001b[B\u001bOB\u001b[A', ({ view }) => view.selected, 'App/tcp w'],
+    ['arrows do the same', '\u001b[B\u001b[B\u001b[A', ({ view }) => view.selected, 'App/tcp w'],
     [
       'enter opens the row of several',
       '\r',

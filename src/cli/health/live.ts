@@ -18,7 +18,7 @@ export type LiveOptions = {
 }
 
 /** Another page of the terminal, without cursor and without line breaks, and back. */
-const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
+const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l'
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l'
 /** Milliseconds between two looks at the clock. */
 const tickMs = 1_000
@@ -35,38 +35,33 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
   let releases: readonly (() => void)[] | undefined
   // Bytes are written as they are: no log of CI is a terminal that moves.
   const write = (text: string): void => void stdout.write(Buffer.from(text))
-  const look = () => ({
-    width: Math.max(1, columnsOf(stdout, io.env)),
-    marks: marks(stdout.unicode),
-    paint: painter(stdout.colour),
-  })
-
   const report = (): readonly string[] | undefined => {
     const subject = view.report === undefined ? undefined : watched?.subjects.get(view.report)
     if (!subject) return undefined
     const only = entries.flatMap((entry) => reportOn(entry, subject.type, subject.name)).slice(0, 1)
     if (only.length === 0) return [`${subject.name}: no answer`]
     const { colour, unicode } = stdout
-    return renderHealth(only, { width: look().width, colour, unicode, detail: 'verbose', atServer })
-      .trimEnd()
-      .split('\n')
+    const text = renderHealth(only, { width: columnsOf(stdout, io.env), colour, unicode, detail: 'verbose', atServer })
+    return text.trimEnd().split('\n')
   }
   const draw = (): void => {
     if (!releases) return
     const height = stdout.rows ?? 24
     const lines = report()
     view = { ...view, scroll: Math.min(view.scroll, Math.max(0, (lines?.length ?? 0) - roomFor(height))) }
-    const drawn = frameLines({ watched, view, height, now: clock.now().getTime(), title, next, report: lines }, look())
+    const frame = { watched, view, height, now: clock.now().getTime(), title, next, report: lines }
+    const look = { width: columnsOf(stdout, io.env), marks: marks(stdout.unicode), paint: painter(stdout.colour) }
+    const drawn = frameLines(frame, look)
     const changed = drawn.flatMap((line, at) => (line === shown[at] ? [] : `\u001b[${at + 1};1H\u001b[2K${line}`))
     if (changed.length > 0) write(changed.join(''))
     shown = drawn
   }
-  const redraw = (): void => {
-    if (!releases) return
+  const redraw = (before = ''): void => {
     shown = []
-    write('\u001b[2J')
+    write(`${before}\u001b[2J`)
     draw()
   }
+  const resized = (): void => redraw()
 
   const demands: Readonly<Record<Demand, () => void>> = {
     ...wishes,
@@ -109,23 +104,21 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
       if (!releases || suspended) return
       raw(false)
       raw(true)
-      write(enter)
-      redraw()
+      redraw(enter)
     })
     const stopped = signals.take(['SIGTSTP'], suspend)
     const killed = signals.take(['SIGHUP', 'SIGQUIT'], (name) => {
       close()
       signals.end(name)
     })
-    stdout.stream.on('resize', redraw)
+    stdout.stream.on('resize', resized)
     if (stdin.isTTY) {
       raw(true)
       stdin.stream.on('data', typed).on('end', quit)
       stdin.stream.resume()
     }
     releases = [() => clearInterval(timer), continued, stopped, killed]
-    write(enter)
-    redraw()
+    redraw(enter)
   }
   const raw = (on: boolean): void => void (stdin.isTTY && stdin.stream.setRawMode?.(on))
   const close = (): void => {
@@ -133,7 +126,7 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
     if (!releases) return
     for (const release of releases) release()
     releases = undefined
-    stdout.stream.off('resize', redraw)
+    stdout.stream.off('resize', resized)
     if (stdin.isTTY) {
       stdin.stream.off('data', typed).off('end', quit)
       stdin.stream.pause()
@@ -162,18 +155,13 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
 }
 
 /** The part of an answer about one monitor, or the whole of it. Without a type: about the machine. */
-function reportOn(entry: Entry, type: string, name: string): readonly Entry[] {
+function reportOn({ Run: run, Response: response, ...entry }: Entry, type: string, name: string): readonly Entry[] {
   if (type !== '' && sanitizeLine(entry.ServerType) !== type) return []
-  if (name === '') return [entry]
-  const { Run: run, Response: response } = entry
+  if (name === '') return [{ ...entry, Run: run, Response: response }]
   const monitors = run?.monitors.filter((one) => sanitizeLine(one.name ?? one.kind) === name)
-  const summaries = response?.MonitorSummaries?.filter((one) => sanitizeLine(one.MonitorName ?? '') === name)
-  if ((monitors ?? summaries ?? []).length === 0) return []
+  const MonitorSummaries = response?.MonitorSummaries?.filter((one) => sanitizeLine(one.MonitorName ?? '') === name)
+  if ((monitors ?? MonitorSummaries ?? []).length === 0) return []
   return [
-    {
-      ...entry,
-      ...(run && monitors ? { Run: { ...run, monitors } } : {}),
-      ...(response && summaries ? { Response: { ...response, MonitorSummaries: summaries } } : {}),
-    },
+    { ...entry, Run: run && monitors && { ...run, monitors }, Response: response && { ...response, MonitorSummaries } },
   ]
 }

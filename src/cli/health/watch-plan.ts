@@ -13,16 +13,10 @@ import {
 } from './health.ts'
 import type { Watched } from './watched.ts'
 
-export const untilStates = ['healthy', 'unhealthy'] as const
-export type Until = (typeof untilStates)[number]
+type Until = 'healthy' | 'unhealthy'
 
-export type WatchFlags = {
-  readonly watch: boolean
-  readonly interval?: number | undefined
-  readonly until?: Until | undefined
-  readonly within?: number | undefined
-  readonly wait?: number | undefined
-  readonly quiet: boolean
+export type WatchFlags = { readonly watch: boolean; readonly quiet: boolean; readonly until?: Until | undefined } & {
+  readonly [flag in 'interval' | 'within' | 'wait']?: number | undefined
 }
 
 /** What a command line asks for. Times are milliseconds. */
@@ -38,63 +32,59 @@ export type Plan = {
   readonly shows: 'screen' | 'lines' | 'progress'
 }
 
-const usualMs = 10_000
-const leastMs = 2_000
-const mostMs = 3_600_000
+/** `--interval`, in milliseconds. */
+const [usualMs, leastMs, mostMs] = [10_000, 2_000, 3_600_000]
 
 /** Reads the flags. Undefined: the command line asks for one answer. Throws Usage for flags that contradict each other. */
 export function watchPlan(flags: WatchFlags, output: Output, { stdout, env }: Io): Plan | undefined {
   const { interval, wait, quiet } = flags
-  if (wait !== undefined && (flags.until ?? flags.within) !== undefined) {
-    throw new Fault('Usage', `--wait and --${flags.until === undefined ? 'within' : 'until'} cannot be combined`, {
-      hints: ['--wait 5m is the short form of --until healthy --within 5m.'],
-    })
+  const refuse = (wrong: unknown, message: string, hint: string): void => {
+    if (wrong) throw new Fault('Usage', message, { hints: [hint] })
   }
+  const isLong = wait !== undefined && (flags.until ?? flags.within) !== undefined
+  const other = flags.until === undefined ? 'within' : 'until'
+  refuse(
+    isLong,
+    `--wait and --${other} cannot be combined`,
+    '--wait 5m is the short form of --until healthy --within 5m.',
+  )
   const until = wait === undefined ? flags.until : 'healthy'
   const withinMs = wait ?? flags.within
   const watches = flags.watch || until !== undefined
-  for (const [flag, value, needs] of [
-    ['within', flags.within, until],
-    ['interval', interval, watches || undefined],
-  ] as const) {
-    if (value === undefined || needs !== undefined) continue
-    const other = flag === 'within' ? '--until healthy' : '--watch'
-    throw new Fault('Usage', `--${flag} has an effect only with ${other}`, {
-      hints: [`Add ${other}, or omit --${flag}.`],
-    })
-  }
+  const only = (flag: string, goal: string): [string, string] => [
+    `--${flag} has an effect only with ${goal}`,
+    `Add ${goal}, or omit --${flag}.`,
+  ]
+  refuse(flags.within !== undefined && until === undefined, ...only('within', '--until healthy'))
+  refuse(interval !== undefined && !watches, ...only('interval', '--watch'))
   if (!watches) return undefined
-  if (interval !== undefined && (interval < leastMs || interval > mostMs)) {
-    throw new Fault('Usage', '--interval must be between 2s and 1h', { hints: ['For example: --interval 10s'] })
-  }
-  if (until !== undefined && withinMs === undefined && !stdout.isTTY) {
-    throw new Fault('Usage', '--until needs --within where standard output is not a terminal', {
-      hints: [`Say how long to wait at most, for example --until ${until} --within 10m`],
-    })
-  }
-  if (until === undefined && output !== 'table') {
-    throw new Fault('Usage', `--watch shows a table: omit --output ${output}, or add --until`, {
-      hints: [`With --until healthy --within 10m, --output ${output} prints the last answer.`],
-    })
-  }
+  const isOutside = interval !== undefined && (interval < leastMs || interval > mostMs)
+  refuse(isOutside, '--interval must be between 2s and 1h', 'For example: --interval 10s')
+  refuse(
+    until !== undefined && withinMs === undefined && !stdout.isTTY,
+    '--until needs --within where standard output is not a terminal',
+    `Say how long to wait at most, for example --until ${until} --within 10m`,
+  )
+  refuse(
+    until === undefined && output !== 'table',
+    `--watch shows a table: omit --output ${output}, or add --until`,
+    `With --until healthy --within 10m, --output ${output} prints the last answer.`,
+  )
   const moves = stdout.isTTY && !env['CI'] && env['TERM'] !== 'dumb' && !env['ACCESSIBLE']
   return {
     everyMs: interval ?? (until === undefined ? usualMs : 0),
     until,
     withinMs,
     overExit: wait === undefined && !(isReport(output) && isPlugin(output)) ? exits.timeout.code : undefined,
-    shows: output !== 'table' || (wait !== undefined && !flags.watch) ? 'progress' : moves && !quiet ? 'screen' : 'lines',
+    shows:
+      output !== 'table' || (wait !== undefined && !flags.watch) ? 'progress' : moves && !quiet ? 'screen' : 'lines',
   }
 }
 
 /** Exit codes that no waiting changes. */
-const permanent: ReadonlySet<number> = new Set([
-  exits.usage.code,
-  exits.unauthenticated.code,
-  exits.forbidden.code,
-  exits.rejected.code,
-  exits.local.code,
-])
+const permanent: ReadonlySet<number> = new Set(
+  (['usage', 'unauthenticated', 'forbidden', 'rejected', 'local'] as const).map((name) => exits[name].code),
+)
 
 /** Milliseconds from the end of a round to the next one, at least. */
 const betweenRounds = 1_000
@@ -118,13 +108,7 @@ export type Round = Pick<HealthAnswers, 'outcomes' | 'signInPaused'> & {
 export type Next =
   | { readonly type: 'end'; readonly exit?: number | undefined; readonly gaveUp?: string }
   /** `soonest`: when a reader who asks for it gets another round. */
-  | {
-      readonly type: 'ask'
-      readonly at: number
-      readonly soonest: number
-      readonly isLast: boolean
-      readonly leftMs: number
-    }
+  | ({ readonly type: 'ask'; readonly isLast: boolean } & Readonly<Record<'at' | 'soonest' | 'leftMs', number>>)
 
 /** Decides after each round what comes next. */
 export function whatNext({ until, withinMs = Number.POSITIVE_INFINITY, everyMs, overExit }: Plan, round: Round): Next {

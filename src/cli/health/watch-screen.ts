@@ -1,10 +1,10 @@
 import { showDuration } from '../../core/base/format.ts'
 import { humanTime, zonedTime } from '../../core/base/zone.ts'
 import type { Style } from '../io/terminal.ts'
-import { type Mark, styles } from '../render/table.ts'
+import { styles } from '../render/table.ts'
 import { cut, padEnd, width } from '../render/width.ts'
 import type { Look } from './text.ts'
-import { knownIn, type State, type Subject, states, type Watched } from './watched.ts'
+import { faces, knownIn, type State, type Subject, states, type Watched } from './watched.ts'
 
 /** What the reader of the screen has chosen. */
 export type View = {
@@ -26,32 +26,9 @@ export type Row = {
   readonly isMember?: true
 }
 
-const words: Readonly<Record<State, string>> = {
-  ok: 'ok',
-  warn: 'warning',
-  'not checked': 'not checked',
-  fail: 'failed',
-  idle: 'skipped',
-  lost: 'not reached',
-}
-const verdicts: Readonly<Record<State, string>> = {
-  ok: 'HEALTHY',
-  warn: 'HEALTHY',
-  'not checked': 'NOT CHECKED',
-  fail: 'UNHEALTHY',
-  idle: 'UNHEALTHY',
-  lost: 'NOT REACHED',
-}
-const marksOf: Readonly<Record<State, Mark | 'dot'>> = {
-  ok: 'ok',
-  warn: 'warn',
-  'not checked': 'not checked',
-  fail: 'fail',
-  idle: 'dot',
-  lost: 'not checked',
-}
+const signOf = (state: State, { marks }: Pick<Look, 'marks'>): string => marks[faces[state].mark]
 const styleOf = (state: State): Style => {
-  const mark = marksOf[state]
+  const { mark } = faces[state]
   return mark === 'dot' ? 'dim' : styles[mark]
 }
 
@@ -130,7 +107,6 @@ function entered(view: View, rows: readonly Row[]): View {
 
 const down = (view: View, rows: readonly Row[]): View => moved(view, rows, 1)
 const up = (view: View, rows: readonly Row[]): View => moved(view, rows, -1)
-const page = 10
 
 /** What each key does, by the characters that a terminal sends for it. */
 export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly Row[]) => View)>> = {
@@ -140,11 +116,7 @@ export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly
   j: down,
   k: up,
   '\u001b[B': down,
-  '\u001bOB': down,
   '\u001b[A': up,
-  '\u001bOA': up,
-  '\u001b[6~': (view, rows) => moved(view, rows, page),
-  '\u001b[5~': (view, rows) => moved(view, rows, -page),
   '\r': entered,
   '\n': entered,
   '\u001b': (view) => ({ ...view, report: undefined }),
@@ -154,7 +126,7 @@ export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly
 }
 
 /** The keys in what a terminal sent: sequences of several characters, or one. */
-export const keysIn = (sent: string): readonly string[] => sent.match(/\u001b[[O][\d;]*[A-Za-z~]|[\s\S]/g) ?? []
+export const keysIn = (sent: string): readonly string[] => sent.match(/\u001b\[[\d;]*[A-Za-z~]|[\s\S]/g) ?? []
 
 const titleOf = ({ subjects: [first, ...others] }: Row): string => {
   if (others.length === 0) return [first.type, first.name].filter(Boolean).join(' ')
@@ -163,24 +135,24 @@ const titleOf = ({ subjects: [first, ...others] }: Row): string => {
   return types.size === 1 && first.type !== '' ? `${first.type} ${count}` : count
 }
 
+const wordOf = (key: string, state: State): string => faces[state][key === 'verdict' ? 'verdict' : 'word']
+const wholeSeconds = (ms: number): string => showDuration(Math.max(0, Math.floor(ms / 1_000)) * 1_000)
+const clock = (at: number): string => zonedTime(new Date(at)).time
+
 /** What it was before, and for how long: `was failed for 67 s`. */
-const beforeText = ({ key, before, since }: Subject, beganAt: number): string => {
+function beforeText({ key, before, since }: Subject, beganAt: number): string {
   if (!before || since === undefined) return ''
-  const atLeast = before.since === undefined ? 'at least ' : ''
-  return `was ${(key === 'verdict' ? verdicts : words)[before.state]} for ${atLeast}${showDuration(Math.round((since - (before.since ?? beganAt)) / 1_000) * 1_000)}`
+  const duration = wholeSeconds(since - (before.since ?? beganAt))
+  return `was ${wordOf(key, before.state)} for ${before.since === undefined ? 'at least ' : ''}${duration}`
 }
 
-const clock = (at: number): string => zonedTime(new Date(at)).time
-const agoText = (ms: number): string =>
-  `${showDuration(Math.max(0, Math.floor(ms / 1_000)) * 1_000)} ago`.replace('0 ms ago', 'just now')
-
 /** A change as a line of a log: `2026-11-30 10:52:03 UTC ✗ Batch tcp worker failed: connection refused (was ok for 2 min)`. */
-export function changeLine(subject: Subject, { at, beganAt }: Watched, { marks }: Pick<Look, 'marks'>): string {
+export function changeLine(subject: Subject, { at, beganAt }: Watched, look: Pick<Look, 'marks'>): string {
   const { key, state, text } = subject
-  const what = key === 'verdict' ? verdicts[state] : `${titleOf({ key, subjects: [subject] })} ${words[state]}`
   const before = beforeText(subject, beganAt)
+  const what = [...(key === 'verdict' ? [] : [titleOf({ key, subjects: [subject] })]), wordOf(key, state)].join(' ')
   const said = `${what}${text === '' ? '' : `: ${text}`}${before === '' ? '' : ` (${before})`}`
-  return `${humanTime(at)} ${marks[marksOf[state]]} ${said}`
+  return `${humanTime(at)} ${signOf(state, look)} ${said}`
 }
 
 type Piece = { readonly text: string; readonly style?: Style | undefined }
@@ -215,98 +187,75 @@ export type Frame = {
   readonly report: readonly string[] | undefined
 }
 
-/** Lines beside the list, on a terminal that has them. */
-const linesBeside = 5
-export const roomFor = (height: number): number => Math.max(1, height - linesBeside)
+/** The lines of the list, or of a report, beside five others. */
+export const roomFor = (height: number): number => Math.max(1, height - 5)
 
 /** The lines of the screen, at most `height`, none longer than the terminal is wide. */
 export function frameLines({ watched, view, height, now, title, next, report }: Frame, look: Look): readonly string[] {
-  const head = [inOneLine([{ text: title, style: 'dim' }], look), watched ? verdictLine(watched, now, look) : '', '']
   const room = roomFor(height)
-  const rows = watched ? rowsOf(watched, view, room) : []
-  const body = report
-    ? report.slice(Math.min(view.scroll, Math.max(0, report.length - room)))
-    : listLines(watched, view, rows, room, look)
-  const help = report
-    ? 'q quit  enter back'
-    : `q quit  f ${view.failuresOnly ? 'all' : 'failures'}  j/k move  enter report  space now`
-  const after = next(Math.max(0, look.width - width(help) - 3))
-  const foot = [{ text: `${help}   `, style: 'dim' as const }, { text: after }]
-  const visible = body.slice(0, room)
-  const filler = Array.from({ length: room - visible.length }, () => '')
-  const all = [...head, ...visible, ...filler, '', inOneLine(foot, look)]
+  const list = report?.slice(view.scroll) ?? (watched ? listLines(watched, view, room, look) : [])
+  const body = Array.from({ length: room }, (_, at) => list[at] ?? '')
+  const verdict = watched ? verdictLine(watched, now, look) : ''
+  const shows = view.failuresOnly ? 'all' : 'failures'
+  const help = `q quit  ${report ? 'enter back' : `f ${shows}  j/k move  enter report  space now`}   `
+  const after = next(Math.max(0, look.width - width(help)))
+  const foot = inOneLine([{ text: help, style: 'dim' }, { text: after }], look)
+  const all = [inOneLine([{ text: title, style: 'dim' }], look), verdict, '', ...body, '', foot]
   // The verdict is the last thing that a low terminal gives up.
-  return height >= all.length ? all : [head[1] ?? '', ...visible].slice(0, height)
+  return height >= all.length ? all : [verdict, ...body].slice(0, height)
 }
 
 /** `✗ UNHEALTHY 2 s ago · 40 of 300 monitors failed · since 10:52:03`: no verdict without its age. */
 function verdictLine({ verdict, answeredAt, round }: Watched, now: number, look: Look): string {
-  const { state, since } = verdict
-  const { marks } = look
-  const gap = ` ${marks.dot} `
-  const age = answeredAt === undefined ? 'no answer yet' : agoText(now - answeredAt)
-  const isLost = state === 'lost'
-  const facts = [
-    ...(isLost && answeredAt !== undefined ? [`last answer ${age}`] : []),
-    ...(verdict.text === '' ? [] : [verdict.text]),
-    ...(since === undefined || isLost ? [] : [`since ${clock(since)}`]),
-  ]
-  const sinceText = isLost ? (since === undefined ? '' : ` since ${clock(since)}`) : ` ${age}`
+  const { state, since, text } = verdict
+  const age =
+    answeredAt === undefined ? 'no answer yet' : `${wholeSeconds(now - answeredAt)} ago`.replace('0 ms ago', 'just now')
+  const sinceText = since === undefined ? '' : `since ${clock(since)}`
+  const facts = state === 'lost' ? [sinceText, `last answer ${age}`, text] : [age, text, sinceText]
   return inOneLine(
     [
-      { text: `${marks[marksOf[state]]} ${verdicts[state]}`, style: styleOf(state) },
-      { text: verdict.round === round && round > 1 ? ' *' : '', style: 'strong' },
-      { text: sinceText },
-      { text: facts.map((fact) => gap + fact).join('') },
+      { text: `${signOf(state, look)} ${faces[state].verdict}`, style: styleOf(state) },
+      { text: verdict.round === round && round > 1 ? ' * ' : ' ', style: 'strong' },
+      { text: facts.filter(Boolean).join(` ${look.marks.dot} `) },
     ],
     look,
   )
 }
 
-/** The columns before the title of a row. */
-const before = 6
-const leastForText = 24
+/** Columns before the title of a row, at least for its text, and for its time. */
+const [before, leastText, timeWidth] = [6, 24, 16]
 
-function listLines(
-  watched: Watched | undefined,
-  view: View,
-  rows: readonly Row[],
-  room: number,
-  look: Look,
-): readonly string[] {
-  if (!watched) return []
+function listLines(watched: Watched, view: View, room: number, look: Look): readonly string[] {
+  const rows = rowsOf(watched, view, room)
   const at = selectedIn(view, rows)
   const first = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
   const titles = rows.map((row) => (row.isMember ? `  ${titleOf(row)}` : titleOf(row)))
-  const widest = titles.reduce((most, title) => Math.max(most, width(title)), 0)
   const available = look.width - before
   // The title alone on a narrow terminal, then with its text, then also with its time.
-  const texts = available >= 2 * leastForText
-  const titleWidth = texts ? Math.min(widest, Math.floor(available * 0.4)) : available
-  const sinceWidth = available >= 3 * leastForText ? 'since 00:00:00'.length + 2 : 0
+  const hasText = available >= 2 * leastText
+  const hasTime = available >= 3 * leastText
+  const titleWidth = hasText ? Math.min(Math.max(0, ...titles.map(width)), Math.floor(available * 0.4)) : available
+  const textWidth = available - titleWidth - 2 - (hasTime ? timeWidth : 0)
+  const { more } = look.marks
   return rows.slice(first, first + room).map((row, index) => {
     const [subject] = row.subjects
-    const { state } = subject
-    const since = sinceOf(row)
-    const text = state === 'ok' ? beforeText(subject, watched.beganAt) : subject.text
-    const title = cut(titles[first + index] ?? '', titleWidth, look.marks.more)
-    const textWidth = available - titleWidth - 2 - sinceWidth
+    const since = hasTime ? sinceOf(row) : undefined
+    const text = cut(subject.state === 'ok' ? beforeText(subject, watched.beganAt) : subject.text, textWidth, more)
     const isNew = row.subjects.some(({ round }) => round === watched.round) && watched.round > 1
     const isSelected = first + index === at
     return inOneLine(
       [
         { text: isSelected ? '> ' : '  ', style: 'strong' },
-        { text: `${look.marks[marksOf[state]]} `, style: styleOf(state) },
+        { text: `${signOf(subject.state, look)} `, style: styleOf(subject.state) },
         { text: isNew ? '* ' : '  ', style: 'strong' },
-        { text: texts ? padEnd(title, titleWidth) : title, style: isSelected || isNew ? 'strong' : undefined },
-        ...(texts
-          ? [{ text: `  ${padEnd(cut(text, textWidth, look.marks.more), sinceWidth === 0 ? 0 : textWidth)}` }]
-          : []),
-        ...(sinceWidth === 0 || since === undefined
-          ? []
-          : [{ text: `  since ${clock(since)}`, style: 'dim' as const }]),
+        {
+          text: padEnd(cut(titles[first + index] ?? '', titleWidth, more), titleWidth),
+          style: isSelected || isNew ? 'strong' : undefined,
+        },
+        { text: hasText ? `  ${padEnd(text, textWidth)}` : '' },
+        { text: since === undefined ? '' : `  since ${clock(since)}`, style: 'dim' },
       ],
       look,
-    )
+    ).trimEnd()
   })
 }

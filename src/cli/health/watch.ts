@@ -61,22 +61,13 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       const began = clock.elapsed()
       // A gate needs what is found after it began. Who watches reads what the schedule of the server finds, unless asked.
       const stored = atServer && plan.until === undefined && !wantsNow
-      const repeatsRefused = number === 1 || isLast
       wantsNow = false
       timing.dueAt = undefined
+      const repeatsRefused = number === 1 || isLast
       last = await ask({ signal: AbortSignal.any([signal, quit.signal]), repeatsRefused, stored })
-      const { outcomes, signInPaused } = last
+      const { outcomes } = last
       const ranThere = atServer && outcomes.some((one) => one.response && (!one.run || (stored && !one.stored)))
-      const round: Round = {
-        outcomes,
-        signInPaused,
-        number,
-        firstBegan,
-        began,
-        ended: clock.elapsed(),
-        isLast,
-        ranThere,
-      }
+      const round: Round = { ...last, number, firstBegan, began, ended: clock.elapsed(), isLast, ranThere }
       const entries = await Promise.all(outcomes.map((outcome) => entryOf(outcome, { target, mode })))
       const ages = outcomes.map(({ ageSeconds }) => ageSeconds)
       watched = afterRound(watched, { at: clock.now().getTime(), readings: entries.map(read), ages })
@@ -106,7 +97,6 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       }
       quit.signal.throwIfAborted()
     }
-    quit.signal.throwIfAborted()
     wake = new AbortController()
   }
 }
@@ -127,8 +117,7 @@ async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): P
   const { plan, io, target, mode, atServer, display, outstanding, say, failuresOnly, quiet } = options
   if (plan.shows === 'screen') {
     const { liveScreen } = await import('./live.ts')
-    const seconds = (until: number): string =>
-      showDuration(Math.ceil(Math.max(0, until - io.clock.elapsed()) / 1_000) * 1_000)
+    const seconds = (until: number): string => upToSeconds(until - io.clock.elapsed())
     const every = plan.everyMs === 0 ? '' : `, every ${showDuration(plan.everyMs)}`
     const checking = outstanding?.textOf('checking')
     const next = (columns: number): string => {
@@ -136,7 +125,8 @@ async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): P
       if (timing.dueAt !== undefined) return `${left}next in ${seconds(timing.dueAt)}`
       return left + (typeof checking === 'function' ? checking(columns - left.length) : 'checking')
     }
-    const title = `svc health ${marks(io.stdout.unicode).dot} ${target} ${marks(io.stdout.unicode).dot} ${mode}${every}${plan.until ? `, until ${plan.until}` : ''}`
+    const goal = plan.until === undefined ? '' : `, until ${plan.until}`
+    const title = ['svc health', target, `${mode}${every}${goal}`].join(` ${marks(io.stdout.unicode).dot} `)
     return liveScreen({ io, title, failuresOnly, atServer, wishes, next })
   }
   const report = plan.until === undefined ? undefined : attemptReports(display, say, outstanding)
@@ -160,6 +150,8 @@ async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): P
   }
 }
 
+const upToSeconds = (ms: number): string => showDuration(Math.ceil(Math.max(0, ms) / 1_000) * 1_000)
+
 const reportEveryMs = 60_000
 
 /** Reports the rounds: in the line that a terminal shows, and elsewhere (a CI log) as one line a minute. */
@@ -172,7 +164,7 @@ function attemptReports(
   return ({ outcomes, number, firstBegan, ended }, leftMs) => {
     const elapsedMs = ended - firstBegan
     const problem = firstProblem(outcomes)
-    const left = Number.isFinite(leftMs) ? `, ${showDuration(Math.ceil(leftMs / 1_000) * 1_000)} left` : ''
+    const left = Number.isFinite(leftMs) ? `, ${upToSeconds(leftMs)} left` : ''
     const text = `Attempt ${number}${left}: ${problem}`
     // What is out belongs to the attempt that follows.
     if (display.live) display.update(outstanding?.textOf(text, `Attempt ${number + 1}: `) ?? text)

@@ -11,11 +11,20 @@ import { worstHost } from './overview.ts'
 import { verdictOf } from './screen.ts'
 import { ownCauses } from './text.ts'
 
-/** `idle`: skipped because of another failure. `lost`: the server did not answer, which blames no monitor. */
-export type State = Mark | 'idle' | 'lost'
-
-/** The states in the order of a screen: the worst first. */
-export const states = ['fail', 'lost', 'not checked', 'warn', 'idle', 'ok'] as const satisfies readonly State[]
+/**
+ * Sign, word and verdict of each state, the worst first. `idle`: skipped because of another failure. `lost`: the server did
+ * not answer, which blames no monitor.
+ */
+export const faces = {
+  fail: { mark: 'fail', word: 'failed', verdict: 'UNHEALTHY' },
+  lost: { mark: 'not checked', word: 'not reached', verdict: 'NOT REACHED' },
+  'not checked': { mark: 'not checked', word: 'not checked', verdict: 'NOT CHECKED' },
+  warn: { mark: 'warn', word: 'warning', verdict: 'HEALTHY' },
+  idle: { mark: 'dot', word: 'skipped', verdict: 'UNHEALTHY' },
+  ok: { mark: 'ok', word: 'ok', verdict: 'HEALTHY' },
+} as const satisfies Record<string, { readonly mark: Mark | 'dot'; readonly word: string; readonly verdict: string }>
+export type State = keyof typeof faces
+export const states = Object.keys(faces) as readonly State[]
 
 type Found = {
   readonly key: string
@@ -57,18 +66,18 @@ export const knownIn = ({ subjects, unanswered }: Pick<Watched, 'subjects' | 'un
 const isUnanswered = ({ type }: Subject, unanswered: ReadonlySet<string>): boolean =>
   unanswered.has('all') || unanswered.has(type)
 
-export type RoundOfReadings = {
-  readonly at: number
-  readonly readings: readonly EntryReading[]
-  /** Seconds since the run behind each answer, in the order of the readings. */
-  readonly ages: readonly number[]
-}
-
 /** Exit codes of a server that did not answer. */
 const notReached: ReadonlySet<number> = new Set([6, 7, 8])
 
-/** What is known after another round. */
-export function afterRound(before: Watched | undefined, { at, readings, ages }: RoundOfReadings): Watched {
+/** What is known after another round, which ended at `at`. `ages`: of each reading, the seconds since its run. */
+export function afterRound(
+  before: Watched | undefined,
+  {
+    at,
+    readings,
+    ages,
+  }: { readonly at: number; readonly readings: readonly EntryReading[]; readonly ages: readonly number[] },
+): Watched {
   const round = (before?.round ?? 0) + 1
   const turned = (found: Found, earlier: Subject | undefined): Subject => {
     if (earlier?.state === found.state) return { ...earlier, ...found }
@@ -102,22 +111,16 @@ export function afterRound(before: Watched | undefined, { at, readings, ages }: 
   }
 }
 
-const stateOf = (reading: EntryReading): State => {
-  const { error, exitCode } = reading
-  if (error) return notReached.has(exitCode) ? 'lost' : 'not checked'
+function stateOf(reading: EntryReading): State {
+  if (reading.error && notReached.has(reading.exitCode)) return 'lost'
   const level = verdictOf(reading)
   return level === 'unknown' ? 'not checked' : level
 }
 
-const typeFound = (reading: EntryReading): Found => {
-  const [cause = ''] = ownCauses(reading)
-  return {
-    key: `type ${reading.type}`,
-    type: reading.type,
-    name: '',
-    state: cause === '' ? 'ok' : stateOf(reading),
-    text: cause,
-  }
+function typeFound(reading: EntryReading): Found {
+  const { type } = reading
+  const [text = ''] = ownCauses(reading)
+  return { key: `type ${type}`, type, name: '', state: text === '' ? 'ok' : stateOf(reading), text }
 }
 
 function monitorFound(type: string, { name, level, results }: MonitorReading): Found {
@@ -134,15 +137,11 @@ function verdictFound(readings: readonly EntryReading[], subjects: readonly Subj
   const monitors = subjects.filter(({ name }) => name !== '')
   const failed = monitors.filter(({ state }) => state === 'fail' || state === 'idle').length
   const warnings = monitors.filter(({ state }) => state === 'warn').length
-  const unreached = readings.find(({ error }) => error)?.error?.message
+  const all = count(monitors.length, 'monitor')
   const texts = [
-    ...(monitors.length === 0
-      ? []
-      : failed > 0
-        ? [`${failed} of ${count(monitors.length, 'monitor')} failed`]
-        : [count(monitors.length, 'monitor')]),
+    ...(monitors.length === 0 ? [] : [failed > 0 ? `${failed} of ${all} failed` : all]),
     ...(warnings > 0 ? [count(warnings, 'monitor with a warning', 'monitors with a warning')] : []),
-    ...(unreached === undefined ? [] : [unreached]),
+    ...readings.flatMap(({ error }) => error?.message ?? []).slice(0, 1),
   ]
   const state = readings.length === 0 ? 'not checked' : (states.find((one) => found.has(one)) ?? 'ok')
   return { key: 'verdict', type: '', name: '', state, text: texts.join(', ') }
