@@ -63,7 +63,7 @@ test.each([
   if (!plan) throw new Error('--wait has no plan')
   const { gaveUp } = await watchHealth({
     ...{ plan, ask, io, signal: new AbortController().signal, target: '', mode: 'Standard', atServer: false },
-    ...{ failuresOnly: false, quiet: false, output: 'table', outstanding: undefined },
+    ...{ flags: { failed: false, quiet: false }, output: 'table', outstanding: undefined },
     display: { live: false, update: () => {} },
     say: () => {},
   })

@@ -120,7 +120,6 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
     const [, small = ''] = (pieces[3] ?? '').split('\u001b[2J')
     const lines = (small.split('\u001b[?7h')[0] ?? '').split(/\u001b\[\d+;1H\u001b\[2K/)
     expect(lines.length).toBeGreaterThan(3)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: styles are control sequences.
     expect(lines.filter((line) => width(line.replaceAll(/\u001b\[[\d;]*m/g, '')) > 20)).toEqual([])
   })
 
@@ -154,16 +153,24 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
 
 describe('K71 svc health --watch in a pipe', { timeout: 120_000 }, () => {
   test.concurrent('ends quietly when nobody reads any more', async () => {
+    // Each round has a change.
+    let isWell = false
+    await using peer = await httpPeer((_, response) => {
+      isWell = !isWell
+      response.writeHead(isWell ? 200 : 500).end('page')
+    })
     const { home } = watchedHome()
-    const svc = `${process.execPath} ${home.program} health --watch --interval 2s -m Basic`
+    const yaml = `types:\n  App: {host: false, monitors: [{kind: http, name: shop, url: "${peer.origin}/"}]}\n`
+    writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
+    const svc = `${process.execPath} ${home.program} health --watch --interval 2s`
     const line = `{ ${svc}; echo "code $?" >&2; } | head -1`
     const child = spawn('bash', ['-c', line], { env: home.env, stdio: ['ignore', 'pipe', 'pipe'] })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk) => (stdout += chunk))
     child.stderr.on('data', (chunk) => (stderr += chunk))
     await once(child, 'close')
-    expect(stdout).toMatch(/^\S+ \S+ \S+ ✗ App tcp \w+ failed: .*\n$/)
-    expect(stderr).toBe('code 3\n')
+    expect(stdout).toMatch(/^\S+ \S+ \S+ [✓✗] .*HEALTHY.*\n$|^\S+ \S+ \S+ ✗ App http shop failed.*\n$/)
+    expect(stderr).toMatch(/^code [03]\n$/)
   })
 })
 

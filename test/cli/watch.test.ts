@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { HealthOutcome } from '../../src/cli/health/health.ts'
+import { liveScreen } from '../../src/cli/health/live.ts'
 import { type Plan, type Round, watchPlan, whatNext } from '../../src/cli/health/watch-plan.ts'
 import {
   changeLine,
@@ -18,7 +19,11 @@ import { width } from '../../src/cli/render/width.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { read } from '../../src/core/checks/reports/index.ts'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
+import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
+import { temporaryHome } from '../support/program/temporary-home.ts'
+import { httpPeer } from '../support/simulated/http-peer.ts'
+import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 
 const began = Date.parse('2026-11-30T10:50:00Z')
 const look = { width: 80, marks: marks(true), paint: painter(false) }
@@ -328,5 +333,104 @@ describe('when a watch asks again, and when it ends', () => {
   ])('K71 %s', (_, args, expected) => {
     if (expected === undefined) expect(plan(...args)).toBeUndefined()
     else expect(plan(...args)).toMatchObject(expected)
+  })
+})
+
+describe('svc health --watch in this process, on a clock whose time passes in pauses', () => {
+  /** Runs a command line. `inPause` is called in each pause, with the milliseconds so far. */
+  async function watching(
+    args: readonly string[],
+    inPause: (ms: number, signal: (name: 'SIGINT') => void) => void,
+    home = temporaryHome(),
+  ) {
+    const clock = {
+      ms: 0,
+      elapsed: () => clock.ms,
+      now: () => new Date(began + clock.ms),
+      pause: async (ms: number) => {
+        clock.ms += ms
+        inPause(clock.ms, captured.signal)
+      },
+    }
+    const captured = capturedIo({ env: home.env, clock })
+    await main(captured.io, ['health', ...args])
+    return { code: captured.io.exitCode, stdout: captured.stdout(), stderr: captured.stderr(), clock }
+  }
+  const answer = (Status: string): string =>
+    JSON.stringify({ Status, StatusMessage: `Sql: ${Status}`, MonitorSummaries: [{ MonitorName: 'Sql', Status }] })
+
+  test('K71 a server without a schedule (simulated) is asked once in 10 s, and the end of the time is exit 7', async () => {
+    const times: number[] = []
+    let now = 0
+    await using server = await httpPeer((_, response) => {
+      times.push(now)
+      response.writeHead(503, { 'Content-Type': 'application/json' }).end(answer('Failure'))
+    })
+    const args = ['-t', 'Sql', '--server', server.origin, '--until', 'healthy', '--within', '25s']
+    const { code, stderr } = await watching(args, (ms) => {
+      now = ms
+    })
+    expect([times, code]).toEqual([[0, 10_000, 20_000], 7])
+    expect(stderr).toContain(
+      'Gave up after 3 attempts in 20 s: Sql: Failure; this server is asked once in 10 s at most',
+    )
+  })
+
+  test('K71 in a pipe, it prints a line for each change, and while nothing changes the verdict once a minute', async () => {
+    let status = 'Success'
+    await using server = await httpPeer((_, response) =>
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer(status)),
+    )
+    const { code, stdout, stderr } = await watching(
+      ['-t', 'Sql', '--server', server.origin, '--watch'],
+      (ms, signal) => {
+        if (ms >= 90_000) status = 'Failure'
+        if (ms >= 110_000) signal('SIGINT')
+      },
+    )
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.map((line) => line.replace(/^\S+ \S+ \S+ /, ''))).toEqual([
+      '✓ HEALTHY: 1 monitor',
+      '✓ HEALTHY: 1 monitor',
+      // What a server says itself is a line of its own.
+      '✗ Sql failed: Sql: Failure (was ok for at least 1.5 min)',
+      expect.stringMatching(/^✗ Sql Sql failed: .*\(was ok for at least 1.5 min\)$/),
+      '✗ UNHEALTHY: 1 of 1 monitor failed (was HEALTHY for at least 1.5 min)',
+    ])
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/^Error: Interrupted/)])
+  })
+
+  test('K71 an expired token (simulated) is renewed between two rounds, and a sign-in that ended ends the watch with 4', async () => {
+    const server = await signInServer({ dialect: 'rotating' })
+    onTestFinished(server.close)
+    const home = temporaryHome()
+    const login = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
+    await home.run(login, { stdin: password })
+    const { code, stdout } = await watching(
+      ['-t', 'Sql', '--watch'],
+      (ms) => {
+        if (ms === 20_000) server.expire()
+        if (ms === 50_000) server.forget()
+      },
+      home,
+    )
+    expect(server.rotations()).toBe(1)
+    expect([code, stdout]).toEqual([4, expect.stringMatching(/^.*✓ HEALTHY: 1 monitor\n.*\n.*NOT CHECKED.*\n$/)])
+  })
+
+  test('K71 an unexpected failure gives the terminal back before it is reported', async () => {
+    const { io, stdout } = capturedIo({ columns: 80 })
+    let screen = ''
+    io.reportUncaught = async () => {
+      screen = stdout()
+    }
+    const nothing = (): void => {}
+    const wishes = { quit: nothing, now: nothing }
+    const live = liveScreen({ io, title: '', failuresOnly: false, atServer: false, wishes, next: () => '' })
+    expect(stdout()).toContain('\u001b[?1049h')
+    await io.reportUncaught(new Error('unexpected'))
+    live.close()
+    expect(screen).toMatch(/\[\?7h\S+\[\?25h\S+\[\?1049l$/)
+    expect(stdout()).toBe(screen)
   })
 })

@@ -4,7 +4,15 @@ import { read } from '../../core/checks/reports/index.ts'
 import type { Io } from '../io/io.ts'
 import type { ProgressText } from '../io/terminal.ts'
 import { marks } from '../render/table.ts'
-import { type AttemptOptions, entryOf, firstProblem, type HealthAnswers, isReport, type Output } from './health.ts'
+import {
+  type AttemptOptions,
+  entryOf,
+  firstProblem,
+  type HealthAnswers,
+  isReport,
+  type Output,
+  type Presentation,
+} from './health.ts'
 import type { Outstanding } from './outstanding.ts'
 import { type Next, type Plan, type Round, type Show, type Wishes, whatNext } from './watch-plan.ts'
 import { changeLine } from './watch-screen.ts'
@@ -12,17 +20,12 @@ import { afterRound, changesOf, type Watched } from './watched.ts'
 
 export { watchPlan } from './watch-plan.ts'
 
-export type WatchOptions = {
+export type WatchOptions = Pick<Presentation, 'target' | 'mode' | 'atServer' | 'output'> & {
   readonly plan: Plan
   readonly ask: (attempt: AttemptOptions) => Promise<HealthAnswers>
   readonly io: Io
   readonly signal: AbortSignal
-  readonly target: string
-  readonly mode: string
-  readonly atServer: boolean
-  readonly failuresOnly: boolean
-  readonly quiet: boolean
-  readonly output: Output
+  readonly flags: { readonly failed: boolean; readonly quiet: boolean }
   /** Progress on standard error. */
   readonly display: { readonly live: boolean; readonly update: (text: ProgressText) => void }
   readonly outstanding: Outstanding | undefined
@@ -114,7 +117,7 @@ function ended(answers: HealthAnswers, { exit, gaveUp }: Extract<Next, { type: '
 type Timing = { dueAt: number | undefined; readonly endsAt: number | undefined }
 
 async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): Promise<Show> {
-  const { plan, io, target, mode, atServer, display, outstanding, say, failuresOnly, quiet } = options
+  const { plan, io, target, mode, atServer, flags, display, outstanding, say } = options
   if (plan.shows === 'screen') {
     const { liveScreen } = await import('./live.ts')
     const seconds = (until: number): string => upToSeconds(until - io.clock.elapsed())
@@ -127,7 +130,7 @@ async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): P
     }
     const goal = plan.until === undefined ? '' : `, until ${plan.until}`
     const title = ['svc health', target, `${mode}${every}${goal}`].join(` ${marks(io.stdout.unicode).dot} `)
-    return liveScreen({ io, title, failuresOnly, atServer, wishes, next })
+    return liveScreen({ io, title, failuresOnly: flags.failed, atServer, wishes, next })
   }
   const report = plan.until === undefined ? undefined : attemptReports(display, say, outstanding)
   // Beside an answer at the end, standard output has nothing else.
@@ -136,15 +139,20 @@ async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): P
     // Only the write after the one that failed says that nobody reads any more.
     else if (!io.stdout.write(`${line}\n`) || !io.stdout.write('')) wishes.quit()
   }
+  let toldAt = Number.NEGATIVE_INFINITY
   return {
     answered: (watched, round, next) => {
-      // The first state of a gate is in its first report, and the last one in its answer.
-      const tells =
-        plan.shows === 'lines' && !display.live && !(plan.until && (round.number === 1 || next.type === 'end'))
-      const look = { marks: marks(plan.until === undefined ? io.stdout.unicode : io.stderr.unicode) }
-      const told = changesOf(watched).filter(({ key }) => !quiet || key === 'verdict')
-      if (tells) for (const change of told) print(changeLine(change, watched, look))
       if (next.type === 'ask') report?.(round, next.leftMs)
+      // The first state of a gate is in its first report, and the last one in its answer.
+      const isTold = plan.until !== undefined && (round.number === 1 || next.type === 'end')
+      if (plan.shows !== 'lines' || display.live || isTold) return
+      const look = { marks: marks(plan.until === undefined ? io.stdout.unicode : io.stderr.unicode) }
+      const changes = changesOf(watched).filter(({ key }) => !flags.quiet || key === 'verdict')
+      // A log shows that the watch goes on, and a pipe that nobody reads ends it.
+      const isSilent = plan.until === undefined && round.ended - toldAt >= reportEveryMs
+      const told = changes.length === 0 && isSilent ? [{ ...watched.verdict, before: undefined }] : changes
+      for (const change of told) print(changeLine(change, watched, look))
+      if (told.length > 0) toldAt = round.ended
     },
     close: () => {},
   }
