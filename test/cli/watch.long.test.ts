@@ -76,7 +76,7 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
     ['its goal', `${watch} --until unhealthy`, [], 0],
     ['the end of its time', `${watch} --until healthy --within 3s`, [], 7],
     [
-      'a server that refuses the sign-in',
+      'q at a server that is not reached',
       `SVC_TOKEN=x ${watch} --server http://127.0.0.1:1`,
       [['NOT REACHED.*next in', { type: 'q' }]],
       6,

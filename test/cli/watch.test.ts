@@ -8,9 +8,9 @@ import {
   frameLines,
   keys,
   keysIn,
-  type Row,
   rowsOf,
   type View,
+  type WatchRow,
 } from '../../src/cli/health/watch-screen.ts'
 import { afterRound, changesOf, type Watched } from '../../src/cli/health/watched.ts'
 import { painter } from '../../src/cli/io/terminal.ts'
@@ -172,7 +172,7 @@ describe('the screen of svc health --watch', () => {
     }
     return { view, demands, rows: rowsOf(watched, view, 10) }
   }
-  const titles = (rows: readonly Row[]) =>
+  const titles = (rows: readonly WatchRow[]) =>
     rows.map(({ subjects: [first, ...others] }) => (others.length > 0 ? `${others.length + 1}` : first.name))
   const some = rounds({ 'tcp z': 'ok', 'tcp a': 'failed', 'tcp b': 'failed', 'tcp c': 'failed', 'tcp w': 'warning' })
 

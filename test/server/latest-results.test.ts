@@ -1,5 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type IntervalOf, loadLatest, type MonitorReport, type Result, type Run } from '../../src/core/checks/engine/index.ts'
+import {
+  type IntervalOf,
+  loadLatest,
+  type MonitorReport,
+  type Result,
+  type Run,
+} from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { RecentRuns } from '../../src/core/service/health/recent.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
@@ -113,13 +119,13 @@ describe('the latest results of a type at one depth', () => {
   })
 })
 
-describe('H142 what the schedule knows of a type, for a caller who prefers it to a run', () => {
+describe('what the schedule knows of a type, for a caller who prefers it to a run', () => {
   const texts = async ({ recent }: ReturnType<typeof fixture>, mode: ExecutionMode = 'Standard') => {
     const found = await recent.stored('Sql', mode)
     return found && [found.ageMs, ...found.run.monitors.map(({ name }) => name)]
   }
 
-  test('is as old as its oldest result', async () => {
+  test('H142 is as old as its oldest result', async () => {
     const all = fixture('tcp a', 'tcp b')
     all.latest.followSchedule(() => 60_000)
     all.scheduled(report('tcp a', [connected]))
@@ -137,7 +143,7 @@ describe('H142 what the schedule knows of a type, for a caller who prefers it to
     ['the schedule repeats one of them only', (_, name) => (name === 'tcp a' ? 60_000 : undefined)],
     ['the schedule repeats a shallower depth only', (_type, _name, mode) => (mode === 'Basic' ? 60_000 : undefined)],
     ['another node runs one of them', () => 60_000, (_, name) => name === 'tcp b'],
-  ])('is nothing where %s', async (_, intervalOf, isElsewhere) => {
+  ])('H142 is nothing where %s', async (_, intervalOf, isElsewhere) => {
     const all = fixture('tcp a', 'tcp b')
     all.latest.followSchedule(intervalOf, isElsewhere)
     all.wholeRun([report('tcp a', [connected]), report('tcp b', [connected])])

@@ -4,16 +4,16 @@ import type { Io } from '../io/io.ts'
 import { columnsOf, painter } from '../io/terminal.ts'
 import { marks } from '../render/table.ts'
 import { renderHealth } from './screen.ts'
-import type { Show, Wishes } from './watch-plan.ts'
+import type { Show, WatchWishes } from './watch-plan.ts'
 import { type Demand, firstView, frameLines, keys, keysIn, roomFor, rowsOf, type View } from './watch-screen.ts'
 
 /** What the screen needs besides the rounds. `next`: what happens next, in so many columns. */
-export type LiveOptions = {
+export type ScreenOptions = {
   readonly io: Io
   readonly title: string
   readonly failuresOnly: boolean
   readonly atServer: boolean
-  readonly wishes: Wishes
+  readonly wishes: WatchWishes
   readonly next: (columns: number) => string
 }
 
@@ -26,7 +26,7 @@ const tickMs = 1_000
 const stopMs = 200
 
 /** Shows the rounds on a terminal, in the same lines, until `close`. Whatever ends svc, the terminal is as it was. */
-export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: LiveOptions): Show {
+export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: ScreenOptions): Show {
   const { stdin, stdout, signals, clock } = io
   let view: View = firstView(failuresOnly)
   let watched: Parameters<Show['answered']>[0] | undefined
@@ -83,55 +83,40 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
     }
     draw()
   }
-  const { quit } = wishes
-  let suspended = false
-  const resume = (): void => {
-    if (!suspended) return
-    suspended = false
-    open()
-  }
+  const typing = stdin.isTTY ? stdin.stream : undefined
+  let resuming: NodeJS.Timeout | undefined
   const suspend = (): void => {
     close()
-    suspended = true
     signals.type('SIGTSTP')
-    setTimeout(resume, stopMs)
+    resuming = setTimeout(open, stopMs)
   }
-
   const open = (): void => {
     const timer = setInterval(draw, tickMs)
+    const stopped = signals.take(['SIGTSTP'], suspend)
     // Somebody stopped svc and let it go on: the shell has used the terminal meanwhile.
     const continued = signals.take(['SIGCONT'], () => {
-      if (!releases || suspended) return
-      raw(false)
-      raw(true)
+      typing?.setRawMode?.(false)
+      typing?.setRawMode?.(true)
       redraw(enter)
     })
-    const stopped = signals.take(['SIGTSTP'], suspend)
     const killed = signals.take(['SIGHUP', 'SIGQUIT'], (name) => {
       close()
       signals.end(name)
     })
     stdout.stream.on('resize', resized)
-    if (stdin.isTTY) {
-      raw(true)
-      stdin.stream.on('data', typed).on('end', quit)
-      stdin.stream.resume()
-    }
-    releases = [() => clearInterval(timer), continued, stopped, killed]
+    typing?.setRawMode?.(true)
+    typing?.on('data', typed).on('end', wishes.quit).resume()
+    releases = [() => clearInterval(timer), stopped, continued, killed]
     redraw(enter)
   }
-  const raw = (on: boolean): void => void (stdin.isTTY && stdin.stream.setRawMode?.(on))
   const close = (): void => {
-    suspended = false
+    clearTimeout(resuming)
     if (!releases) return
     for (const release of releases) release()
     releases = undefined
     stdout.stream.off('resize', resized)
-    if (stdin.isTTY) {
-      stdin.stream.off('data', typed).off('end', quit)
-      stdin.stream.pause()
-      raw(false)
-    }
+    typing?.off('data', typed).off('end', wishes.quit).pause()
+    typing?.setRawMode?.(false)
     write(leave)
   }
 

@@ -138,7 +138,7 @@ export function whatNext({ until, withinMs = Number.POSITIVE_INFINITY, everyMs, 
 }
 
 /** What a reader wishes: the end of the watch, or another round now. */
-export type Wishes = { readonly quit: () => void; readonly now: () => void }
+export type WatchWishes = { readonly quit: () => void; readonly now: () => void }
 
 /** How a watch is shown. */
 export type Show = {

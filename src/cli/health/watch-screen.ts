@@ -4,7 +4,7 @@ import type { Style } from '../io/terminal.ts'
 import { styles } from '../render/table.ts'
 import { cut, padEnd, width } from '../render/width.ts'
 import type { Look } from './text.ts'
-import { faces, knownIn, type State, type Subject, states, type Watched } from './watched.ts'
+import { faces, knownIn, type State, states, type Watched, type WatchSubject } from './watched.ts'
 
 /** What the reader of the screen has chosen. */
 export type View = {
@@ -20,9 +20,9 @@ export type View = {
 }
 
 /** A line of the list: one monitor, the answer of one type, or several that say the same. */
-export type Row = {
+export type WatchRow = {
   readonly key: string
-  readonly subjects: readonly [Subject, ...(readonly Subject[])]
+  readonly subjects: readonly [WatchSubject, ...(readonly WatchSubject[])]
   readonly isMember?: true
 }
 
@@ -41,7 +41,7 @@ const figures = /\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
  * The rows of the list, the worst first, and of these the latest. Monitors that say the same are one row, and so are those
  * that were ok all the time if the list is longer than `room`.
  */
-export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open'>, room: number): readonly Row[] {
+export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open'>, room: number): readonly WatchRow[] {
   const shown = knownIn(watched).filter(
     (one) => one.state !== 'ok' || (!view.failuresOnly && (one.name !== '' || one.before)),
   )
@@ -49,15 +49,15 @@ export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open
   const groups = Map.groupBy(shown, ({ state, text, before, since }) =>
     state !== 'ok' ? `${state} ${text.replace(figures, '#')}` : before ? `ok ${since}` : 'ok',
   )
-  const order = ([, members]: readonly [string, readonly Subject[]]): number => {
+  const order = ([, members]: readonly [string, readonly WatchSubject[]]): number => {
     const latest = Math.max(...members.map(({ state, round, before }) => (before || state !== 'ok' ? round : 0)))
     return states.indexOf(members[0]?.state ?? 'ok') * 1e9 - latest
   }
   return [...groups]
     .toSorted((one, other) => order(one) - order(other))
-    .flatMap(([key, [first, ...others]]): readonly Row[] => {
+    .flatMap(([key, [first, ...others]]): readonly WatchRow[] => {
       if (!first) return []
-      const single = [first, ...others].map((one): Row => ({ key: one.key, subjects: [one] }))
+      const single = [first, ...others].map((one): WatchRow => ({ key: one.key, subjects: [one] }))
       if (others.length + 1 < leastEqual || (key === 'ok' && !foldsOk)) return single
       const members = view.open.has(key) ? single.map((one) => ({ ...one, isMember: true as const })) : []
       return [{ key, subjects: [first, ...others] }, ...members]
@@ -65,7 +65,7 @@ export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open
 }
 
 /** When the first of the monitors of a row got its state. Undefined: before this watch. */
-const sinceOf = ({ subjects }: Row): number | undefined =>
+const sinceOf = ({ subjects }: WatchRow): number | undefined =>
   subjects.some(({ since }) => since === undefined)
     ? undefined
     : Math.min(...subjects.flatMap(({ since }) => since ?? []))
@@ -80,7 +80,7 @@ export const firstView = (failuresOnly: boolean): View => ({
 })
 
 /** The row that is selected. One that has left the list gives its place to the row that stands there now. */
-export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly Row[]): number {
+export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly WatchRow[]): number {
   const found = rows.findIndex(({ key }) => key === view.selected)
   return found === -1 ? Math.max(0, Math.min(view.at, rows.length - 1)) : found
 }
@@ -88,13 +88,13 @@ export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly R
 /** What a key demands beyond another view. The last three are those of every terminal. */
 export type Demand = 'quit' | 'now' | 'interrupt' | 'suspend' | 'abort'
 
-const moved = (view: View, rows: readonly Row[], by: number): View => {
+const moved = (view: View, rows: readonly WatchRow[], by: number): View => {
   if (view.report !== undefined) return { ...view, scroll: Math.max(0, view.scroll + by) }
   const at = Math.max(0, Math.min(selectedIn(view, rows) + by, rows.length - 1))
   return { ...view, at, selected: rows[at]?.key }
 }
 
-function entered(view: View, rows: readonly Row[]): View {
+function entered(view: View, rows: readonly WatchRow[]): View {
   if (view.report !== undefined) return { ...view, report: undefined }
   const row = rows[selectedIn(view, rows)]
   if (!row) return view
@@ -105,11 +105,11 @@ function entered(view: View, rows: readonly Row[]): View {
   return { ...moved(view, rows, 0), open }
 }
 
-const down = (view: View, rows: readonly Row[]): View => moved(view, rows, 1)
-const up = (view: View, rows: readonly Row[]): View => moved(view, rows, -1)
+const down = (view: View, rows: readonly WatchRow[]): View => moved(view, rows, 1)
+const up = (view: View, rows: readonly WatchRow[]): View => moved(view, rows, -1)
 
 /** What each key does, by the characters that a terminal sends for it. */
-export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly Row[]) => View)>> = {
+export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly WatchRow[]) => View)>> = {
   q: 'quit',
   ' ': 'now',
   f: (view) => ({ ...view, failuresOnly: !view.failuresOnly }),
@@ -128,7 +128,7 @@ export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly
 /** The keys in what a terminal sent: sequences of several characters, or one. */
 export const keysIn = (sent: string): readonly string[] => sent.match(/\u001b\[[\d;]*[A-Za-z~]|[\s\S]/g) ?? []
 
-const titleOf = ({ subjects: [first, ...others] }: Row): string => {
+const titleOf = ({ subjects: [first, ...others] }: WatchRow): string => {
   if (others.length === 0) return [first.type, first.name].filter(Boolean).join(' ')
   const types = new Set([first, ...others].map(({ type }) => type))
   const count = `${others.length + 1} monitors`
@@ -140,14 +140,14 @@ const wholeSeconds = (ms: number): string => showDuration(Math.max(0, Math.floor
 const clock = (at: number): string => zonedTime(new Date(at)).time
 
 /** What it was before, and for how long: `was failed for 67 s`. */
-function beforeText({ key, before, since }: Subject, beganAt: number): string {
+function beforeText({ key, before, since }: WatchSubject, beganAt: number): string {
   if (!before || since === undefined) return ''
   const duration = wholeSeconds(since - (before.since ?? beganAt))
   return `was ${wordOf(key, before.state)} for ${before.since === undefined ? 'at least ' : ''}${duration}`
 }
 
 /** A change as a line of a log: `2026-11-30 10:52:03 UTC ✗ Batch tcp worker failed: connection refused (was ok for 2 min)`. */
-export function changeLine(subject: Subject, { at, beganAt }: Watched, look: Pick<Look, 'marks'>): string {
+export function changeLine(subject: WatchSubject, { at, beganAt }: Watched, look: Pick<Look, 'marks'>): string {
   const { key, state, text } = subject
   const before = beforeText(subject, beganAt)
   const what = [...(key === 'verdict' ? [] : [titleOf({ key, subjects: [subject] })]), wordOf(key, state)].join(' ')
@@ -171,7 +171,7 @@ function inOneLine(pieces: readonly Piece[], { width: columns, marks, paint }: L
   return line
 }
 
-export type Frame = {
+export type WatchFrame = {
   /** Undefined before the end of the first round. */
   readonly watched: Watched | undefined
   readonly view: View
@@ -191,7 +191,10 @@ export type Frame = {
 export const roomFor = (height: number): number => Math.max(1, height - 5)
 
 /** The lines of the screen, at most `height`, none longer than the terminal is wide. */
-export function frameLines({ watched, view, height, now, title, next, report }: Frame, look: Look): readonly string[] {
+export function frameLines(
+  { watched, view, height, now, title, next, report }: WatchFrame,
+  look: Look,
+): readonly string[] {
   const room = roomFor(height)
   const list = report?.slice(view.scroll) ?? (watched ? listLines(watched, view, room, look) : [])
   const body = Array.from({ length: room }, (_, at) => list[at] ?? '')

@@ -14,7 +14,7 @@ import {
   type Presentation,
 } from './health.ts'
 import type { Outstanding } from './outstanding.ts'
-import { type Next, type Plan, type Round, type Show, type Wishes, whatNext } from './watch-plan.ts'
+import { type Next, type Plan, type Round, type Show, type WatchWishes, whatNext } from './watch-plan.ts'
 import { changeLine } from './watch-screen.ts'
 import { afterRound, changesOf, type Watched } from './watched.ts'
 
@@ -46,7 +46,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
   let wake = new AbortController()
   const quit = new AbortController()
   let wantsNow = false
-  const wishes: Wishes = {
+  const wishes: WatchWishes = {
     quit: () => quit.abort(new Fault('Interrupted', 'Ended before the first answer')),
     now: () => {
       wantsNow = true
@@ -93,11 +93,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
     for (let left = due() - clock.elapsed(); left > 0; left = due() - clock.elapsed()) {
       // A wish for a round now changes when it is due, and is heard once.
       const any = [signal, quit.signal, ...(wantsNow ? [] : [wake.signal])]
-      try {
-        await clock.pause(left, AbortSignal.any(any))
-      } catch {
-        signal.throwIfAborted()
-      }
+      await clock.pause(left, AbortSignal.any(any)).catch(() => signal.throwIfAborted())
       quit.signal.throwIfAborted()
     }
     wake = new AbortController()
@@ -116,7 +112,7 @@ function ended(answers: HealthAnswers, { exit, gaveUp }: Extract<Next, { type: '
 /** Monotonic milliseconds. `dueAt`: undefined during a round. */
 type Timing = { dueAt: number | undefined; readonly endsAt: number | undefined }
 
-async function showFor(options: WatchOptions, wishes: Wishes, timing: Timing): Promise<Show> {
+async function showFor(options: WatchOptions, wishes: WatchWishes, timing: Timing): Promise<Show> {
   const { plan, io, target, mode, atServer, flags, display, outstanding, say } = options
   if (plan.shows === 'screen') {
     const { liveScreen } = await import('./live.ts')

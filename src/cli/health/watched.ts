@@ -36,12 +36,12 @@ type Found = {
 }
 
 /** A monitor, the answer of a type, or the verdict, as the rounds have found it. Instants are milliseconds since 1970. */
-export type Subject = Found & {
+export type WatchSubject = Found & {
   /** When this watch saw the state begin. Undefined: it was there in the first round. */
   readonly since: number | undefined
   /** The number of the round that saw it begin. */
   readonly round: number
-  readonly before: Pick<Subject, 'state' | 'since'> | undefined
+  readonly before: Pick<WatchSubject, 'state' | 'since'> | undefined
 }
 
 export type Watched = {
@@ -52,18 +52,18 @@ export type Watched = {
   readonly at: number
   /** When the oldest result of the last answer was found. Undefined: there was none yet. */
   readonly answeredAt: number | undefined
-  readonly verdict: Subject
+  readonly verdict: WatchSubject
   /** By key. Those of types without an answer are as they were last. */
-  readonly subjects: ReadonlyMap<string, Subject>
+  readonly subjects: ReadonlyMap<string, WatchSubject>
   /** The types without an answer, `all` where nobody said which types there are. */
   readonly unanswered: ReadonlySet<string>
 }
 
 /** The subjects that the latest round has an answer about. */
-export const knownIn = ({ subjects, unanswered }: Pick<Watched, 'subjects' | 'unanswered'>): readonly Subject[] =>
+export const knownIn = ({ subjects, unanswered }: Pick<Watched, 'subjects' | 'unanswered'>): readonly WatchSubject[] =>
   [...subjects.values()].filter((one) => one.name === '' || !isUnanswered(one, unanswered))
 
-const isUnanswered = ({ type }: Subject, unanswered: ReadonlySet<string>): boolean =>
+const isUnanswered = ({ type }: WatchSubject, unanswered: ReadonlySet<string>): boolean =>
   unanswered.has('all') || unanswered.has(type)
 
 /** Exit codes of a server that did not answer. */
@@ -79,7 +79,7 @@ export function afterRound(
   }: { readonly at: number; readonly readings: readonly EntryReading[]; readonly ages: readonly number[] },
 ): Watched {
   const round = (before?.round ?? 0) + 1
-  const turned = (found: Found, earlier: Subject | undefined): Subject => {
+  const turned = (found: Found, earlier: WatchSubject | undefined): WatchSubject => {
     if (earlier?.state === found.state) return { ...earlier, ...found }
     return { ...found, since: before && at, round, before: earlier }
   }
@@ -132,7 +132,7 @@ function monitorFound(type: string, { name, level, results }: MonitorReading): F
 }
 
 /** The worst of the answers. What was not reached is never healthy. */
-function verdictFound(readings: readonly EntryReading[], subjects: readonly Subject[]): Found {
+function verdictFound(readings: readonly EntryReading[], subjects: readonly WatchSubject[]): Found {
   const found = new Set(readings.map(stateOf))
   const monitors = subjects.filter(({ name }) => name !== '')
   const failed = monitors.filter(({ state }) => state === 'fail' || state === 'idle').length
@@ -148,7 +148,7 @@ function verdictFound(readings: readonly EntryReading[], subjects: readonly Subj
 }
 
 /** What the latest round has changed, the verdict last. Of the first round: what is not ok. */
-export function changesOf(watched: Watched): readonly Subject[] {
+export function changesOf(watched: Watched): readonly WatchSubject[] {
   const { verdict, round } = watched
   const changed = knownIn(watched).filter((one) => one.round === round && (one.state !== 'ok' || one.before))
   return verdict.round === round ? [...changed, verdict] : changed
