@@ -15,7 +15,6 @@ import {
 import {
   type AttemptOptions,
   askHealth,
-  attemptReports,
   chooseDetail,
   combinedExit,
   failureReport,
@@ -33,10 +32,10 @@ import {
   showHealth,
   type TimeoutState,
   timeoutStates,
-  waitUntilHealthy,
   withUnread,
 } from '../cli/health/health.ts'
 import type { Outstanding } from '../cli/health/outstanding.ts'
+import type { WatchEnd } from '../cli/health/watch.ts'
 import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
@@ -103,6 +102,16 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: 'Do not count failures and warnings that svc silence, svc ack or silences: in svc.yaml silences',
     }),
     timeout: durationFlag('timeout')({ description: 'Maximum duration of the check of one server type' }),
+    watch: boolean({ description: 'Repeat the check, and show what changes' }),
+    interval: durationFlag('interval')({
+      description: 'With --watch: time between two rounds (default 10s; 2s to 1h)',
+    }),
+    until: custom<'healthy' | 'unhealthy'>({
+      helpValue: '<healthy|unhealthy>',
+      description: 'Watch until this is so, and exit with 0',
+      parse: async (input) => oneOf('until', ['healthy', 'unhealthy'] as const, input, 'States'),
+    })(),
+    within: durationFlag('within')({ description: 'With --until: for at most this long, then exit with 7' }),
     wait: durationFlag('wait')({ description: 'Repeat the check until healthy, for at most this long' }),
     'fail-on': custom<'warn'>({
       helpValue: '<warn>',
@@ -121,7 +130,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       description: 'Exit with 12 if nothing is configured (SVC_REQUIRE_CONFIG=1)',
     }),
     cached: boolean({
-      description: "Accept the server's latest shared result instead of a new run; --wait ignores this",
+      description: "Accept the server's latest shared result instead of a new run; --wait and --until ignore this",
     }),
     ...connectionFlags,
     server: text('server')({
@@ -159,6 +168,10 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
         hints: [`Add --output ${format}, or omit --${flag}.`],
       })
     }
+    const isWatch =
+      flags.watch || [flags.interval, flags.until, flags.within, flags.wait].some((one) => one !== undefined)
+    const watching = isWatch ? await import('../cli/health/watch.ts') : undefined
+    const plan = watching?.watchPlan(flags, output, this.io)
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
     // Read beside the flag too: a wrong value is a mistake, whatever else requires a configuration.
     const byVariable =
@@ -177,8 +190,8 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       failOnWarn: flags['fail-on'] === 'warn',
       call: (callSignal) =>
         localCall(callSignal, {
-          // With --wait, a run that has already begun may be too old.
-          fresh: !flags.cached || flags.wait !== undefined,
+          // With --wait or --until, a run that has already begun may be too old.
+          fresh: !flags.cached || plan?.until !== undefined,
           timeoutMs: flags.timeout,
           ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
         }),
@@ -210,38 +223,42 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
       askHealth(session, question, { ...attempt, outstanding })
     const label = `Checking ${requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`}`
-    const display = progress(label, !flags.quiet, this.io)
-    let answers: HealthAnswers
-    let gaveUp: string | undefined
+    const display = progress(label, !flags.quiet && plan?.shows !== 'screen', this.io)
+    let ended: WatchEnd
     try {
-      if (display.live) {
+      if (display.live || plan?.shows === 'screen') {
         outstanding = new (await import('../cli/health/outstanding.ts')).Outstanding(this.io)
         display.update(outstanding.textOf(label))
       }
-      answers =
-        flags.wait === undefined
-          ? await ask({ signal, repeatsRefused: false })
-          : await waitUntilHealthy(
+      ended =
+        watching && plan
+          ? await watching.watchHealth({
+              plan,
               ask,
-              flags.wait,
-              { clock: this.io.clock, signal },
-              attemptReports(display, (line) => this.say(line), outstanding),
-              (line) => {
-                gaveUp = line
-              },
-            )
+              io: this.io,
+              signal,
+              target: session.label,
+              mode,
+              atServer: session.target.kind === 'server',
+              output,
+              flags,
+              display,
+              outstanding,
+              say: (line) => this.say(line),
+            })
+          : { answers: await ask({ signal, repeatsRefused: false }) }
     } finally {
       display.stop()
     }
-    const code = await this.show(answers, session, {
+    const shown = this.show(ended.answers, session, {
       ...as,
       everything,
       target: session.label,
       atServer: session.target.kind === 'server',
       mode,
     })
-    if (gaveUp !== undefined) this.say(gaveUp)
-    return code
+    const code = await shown.finally(() => ended.gaveUp !== undefined && this.say(ended.gaveUp))
+    return ended.exit ?? code
   }
 
   /** A report is written whatever happens, an unexpected exception included. Nagios has exit codes of its own. */

@@ -228,6 +228,7 @@ describe('O53 flags beside several servers', () => {
     [[...fleet, '--config', 'x'], {}, '--fleet and --config cannot be combined'],
     [[...two, '--local'], {}, '--server and --local cannot be combined'],
     [[...two, '--wait', '5s'], {}, '--wait takes one server'],
+    [[...two, '--until', 'healthy', '--within', '5s'], {}, '--until takes one server'],
     [two, { SVC_TOKEN: 'abc' }, 'SVC_TOKEN is set, and several servers would get it'],
     [two, { SVC_CONFIG: '' }, 'SVC_CONFIG is set but empty'],
     [[...two, '--tag', 'x'], {}, '--tag has an effect only with --fleet'],

@@ -1,9 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
+import type { HealthOutcome } from '../../src/cli/health/health.ts'
+import { watchHealth, watchPlan } from '../../src/cli/health/watch.ts'
 import { Fault } from '../../src/core/base/errors.ts'
 import { http, peer, replies } from '../support/faults/faults.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
 import type { Home } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
@@ -56,9 +58,16 @@ test.each([
     repeats.push(repeatsRefused)
     return { outcomes, notConfigured: [], signInPaused: !repeatsRefused }
   }
-  const nothing = (): void => {}
-  const clock = simulatedClock()
-  await waitUntilHealthy(ask, ms, { clock, signal: new AbortController().signal }, nothing, nothing)
+  const { io } = capturedIo({ clock: simulatedClock() })
+  const plan = watchPlan({ watch: false, quiet: false, wait: ms }, 'table', io)
+  if (!plan) throw new Error('--wait has no plan')
+  const { gaveUp } = await watchHealth({
+    ...{ plan, ask, io, signal: new AbortController().signal, target: '', mode: 'Standard', atServer: false },
+    ...{ flags: { failed: false, quiet: false }, output: 'table', outstanding: undefined },
+    display: { live: false, update: () => {} },
+    say: () => {},
+  })
+  expect(gaveUp).toContain(`Gave up after ${expected.length} attempts`)
   expect(repeats).toEqual(expected)
 })
 

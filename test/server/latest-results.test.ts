@@ -1,5 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { loadLatest, type MonitorReport, type Result, type Run } from '../../src/core/checks/engine/index.ts'
+import {
+  type IntervalOf,
+  loadLatest,
+  type MonitorReport,
+  type Result,
+  type Run,
+} from '../../src/core/checks/engine/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { RecentRuns } from '../../src/core/service/health/recent.ts'
 import { engineFixture } from '../support/engine/engine-fixture.ts'
@@ -7,6 +13,7 @@ import { startAccounts } from './accounts.ts'
 import { ask } from './site.ts'
 
 const { LatestReports } = await loadLatest()
+type IsElsewhere = Parameters<InstanceType<typeof LatestReports>['followSchedule']>[1]
 
 const report = (name: string, results: readonly Result[], depth: ExecutionMode = 'Basic'): MonitorReport => ({
   name,
@@ -109,6 +116,38 @@ describe('the latest results of a type at one depth', () => {
     ])
     scheduled(report('tcp a', [refused]))
     expect((await runs('full'))[0]?.status).toBe('failed')
+  })
+})
+
+describe('what the schedule knows of a type, for a caller who prefers it to a run', () => {
+  const texts = async ({ recent }: ReturnType<typeof fixture>, mode: ExecutionMode = 'Standard') => {
+    const found = await recent.stored('Sql', mode)
+    return found && [found.ageMs, ...found.run.monitors.map(({ name }) => name)]
+  }
+
+  test('H142 is as old as its oldest result', async () => {
+    const all = fixture('tcp a', 'tcp b')
+    all.latest.followSchedule(() => 60_000)
+    all.scheduled(report('tcp a', [connected]))
+    expect(await texts(all)).toBeUndefined()
+    all.clock.now += 50_000
+    all.scheduled(report('tcp b', [refused]))
+    expect(await texts(all)).toEqual([50_000, 'tcp a', 'tcp b'])
+    // The schedule does not keep up: what it found counts no longer.
+    all.clock.now += 131_000
+    expect(await texts(all)).toBeUndefined()
+  })
+
+  test.each<[string, IntervalOf, IsElsewhere?]>([
+    ['no schedule repeats them', () => undefined],
+    ['the schedule repeats one of them only', (_, name) => (name === 'tcp a' ? 60_000 : undefined)],
+    ['the schedule repeats a shallower depth only', (_type, _name, mode) => (mode === 'Basic' ? 60_000 : undefined)],
+    ['another node runs one of them', () => 60_000, (_, name) => name === 'tcp b'],
+  ])('H142 is nothing where %s', async (_, intervalOf, isElsewhere) => {
+    const all = fixture('tcp a', 'tcp b')
+    all.latest.followSchedule(intervalOf, isElsewhere)
+    all.wholeRun([report('tcp a', [connected]), report('tcp b', [connected])])
+    expect(await texts(all)).toBeUndefined()
   })
 })
 

@@ -21,28 +21,35 @@ const token = /\x1b\[([\d;?]*)([A-Za-z])|[\s\S]/gu
 
 /**
  * The lines that a terminal of `columns` shows after this output, without empty lines at its end. Knows what svc writes:
- * styles, carriage returns and erased lines. Continues longer lines on the next one. Throws for any other control sequence.
+ * styles, carriage returns, erased lines and, for a screen that is redrawn, the beginnings of lines. Continues longer lines on the next one. Throws for any other control sequence.
  */
 export function screenAfter(output: string, columns: number): readonly (readonly Run[])[] {
   const lines: Cell[][] = [[]]
+  let row = 0
   let column = 0
   let style = plain
+  const feed = (): void => {
+    row += 1
+    column = 0
+    if (row >= lines.length) lines.push([])
+  }
   for (const [text, parameters = '', final] of output.matchAll(token)) {
     if (final === 'm') style = styled(style, parameters)
-    else if (final === 'K') erase(lines.at(-1) ?? [], parameters === '2' ? 0 : column)
-    else if (final !== undefined) {
-      if (parameters !== '?25') throw new Error(`the capture has an unknown control sequence: ${JSON.stringify(text)}`)
-    } else if (text === '\n') {
-      lines.push([])
+    else if (final === 'K') erase(lines[row] ?? [], parameters === '2' ? 0 : column)
+    else if (final === 'J') lines.splice(0, lines.length)
+    else if (final === 'H') {
+      row = Number(parameters.split(';')[0]) - 1
       column = 0
-    } else if (text === '\r') column = 0
+      while (lines.length <= row) lines.push([])
+    } else if (final !== undefined) {
+      if (!['?25', '?7', '?1049'].includes(parameters))
+        throw new Error(`the capture has an unknown control sequence: ${JSON.stringify(text)}`)
+    } else if (text === '\n') feed()
+    else if (text === '\r') column = 0
     else {
       const available = width(text)
-      if (column + available > columns) {
-        lines.push([])
-        column = 0
-      }
-      const line = lines.at(-1) ?? []
+      if (column + available > columns) feed()
+      const line = lines[row] ?? []
       while (line.length < column) line.push({ text: ' ', style: plain })
       line[column] = { text, style }
       if (available === 2) line[column + 1] = { text: '', style }

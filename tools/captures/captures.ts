@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from '../pages/stage.ts'
 import { screenAfter } from './ansi.ts'
 import { type Fixture, openFixture } from './fixture.ts'
-import { imageOf, themes } from './svg.ts'
+import { imageOf, recordingOf, themes } from './svg.ts'
 
 const widths = [80, 120] as const
 
@@ -109,9 +109,45 @@ export async function writeCaptures(): Promise<void> {
         }
       }
     }
+    await writeRecording(fixture)
   } finally {
     await fixture.remove()
   }
+}
+
+/** 300 monitors, of which 40 are those of the worker. */
+const watchedConfig = ({ shopPort, workerPort }: Fixture): string => `types:
+  App:
+    host: false
+    monitors:
+${Array.from({ length: 260 }, (_, at) => `      - {kind: http, name: shop-${at + 1}, url: 'http://127.0.0.1:${shopPort}/', latency: 30s}`).join('\n')}
+  Batch:
+    host: false
+    monitors:
+${Array.from({ length: 40 }, (_, at) => `      - {kind: tcp, name: worker-${at + 1}, host: 127.0.0.1, port: ${workerPort}, latency: 30s}`).join('\n')}
+`
+
+/** Records `svc health --watch` while the worker is stopped and started again, one screen for each round. */
+export async function writeRecording(fixture: Fixture): Promise<void> {
+  const columns = 100
+  const command = 'svc health --watch --interval 2s'
+  fixture.configure(watchedConfig(fixture))
+  let rounds = 0
+  const answer = (output: string): string | undefined => {
+    if (!output.includes('just now')) return undefined
+    rounds += 1
+    if (rounds === 2) void fixture.stopWorker()
+    if (rounds === 5) void fixture.startWorker()
+    return rounds === 8 ? 'q' : undefined
+  }
+  const { text } = await fixture.capture(join(root, 'bin/run.js'), command, columns, { rows: 10, answer })
+  // What is drawn between two ends of a round is the clock.
+  const [drawn = ''] = text.split('\u001b[?7h')
+  const screens = [...drawn.matchAll(/just now.*?next in/gs)].map(({ index, 0: found }) =>
+    screenAfter(`${drawn.slice(0, index + found.length)} 2 s`, columns),
+  )
+  const title = `${command}: 40 of 300 monitors fail, and are ok again`
+  writeFileSync(join(root, 'docs/screens/watch-recording.svg'), recordingOf(screens, columns, themes.dark, title))
 }
 
 type Capture = { readonly program: string; readonly command: string; readonly columns: number; readonly code: number }

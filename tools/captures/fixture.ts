@@ -17,6 +17,7 @@ export type Fixture = {
     program: string,
     command: string,
     columns: number,
+    moving?: { readonly rows: number; readonly answer: (output: string) => string | undefined },
   ) => Promise<{ code: number | null; text: string }>
   readonly configure: (yaml: string) => void
   /** Jobs that wait in the shop, as its status says. */
@@ -25,6 +26,7 @@ export type Fixture = {
   /** A port where a server listens until `stopWorker`. */
   readonly workerPort: number
   readonly stopWorker: () => Promise<void>
+  readonly startWorker: () => Promise<void>
   readonly remove: () => Promise<void>
 }
 
@@ -60,11 +62,14 @@ export async function openFixture(): Promise<Fixture> {
       worker.close()
       await once(worker, 'close')
     },
-    capture: async (program, command, columns) => {
+    startWorker: async () => {
+      await once(worker.listen(workerPort, '127.0.0.1'), 'listening')
+    },
+    capture: async (program, command, columns, moving) => {
       rmSync(join(bin, 'svc'), { force: true })
       symlinkSync(program, join(bin, 'svc'))
       const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin`, LANG: 'C.UTF-8', COLORTERM: 'truecolor' }
-      const { status: code, output } = await onTerminal(command, { cwd: home, env, columns })
+      const { status: code, output } = await onTerminal(command, { cwd: home, env, columns, ...moving })
       const text = published(output)
       for (const secret of [root, tmpdir(), hostname(), userInfo().homedir]) {
         if (secret.length > 1 && text.includes(secret)) throw new Error(`the capture of ${command} contains ${secret}`)

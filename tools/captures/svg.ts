@@ -25,9 +25,28 @@ const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 /** The screen as an image. Each word stands at its column, whatever font the reader has. */
-export function imageOf(lines: readonly (readonly Run[])[], columns: number, theme: Theme, title: string): string {
-  const [wide, high] = [columns * columnWidth + 2 * margin, lines.length * lineHeight + 2 * margin]
-  const texts = lines.flatMap((runs, row) => {
+export const imageOf = (lines: Screen, columns: number, theme: Theme, title: string): string =>
+  imageWith(textsOf(lines, theme), lines.length, columns, theme, title)
+
+/** Seconds that each screen of a recording is shown. */
+const secondsEach = 2
+
+/** The screens one after the other, again and again. */
+export function recordingOf(screens: readonly Screen[], columns: number, theme: Theme, title: string): string {
+  const share = 100 / screens.length
+  const style = `<style>@keyframes s{0%{visibility:visible}${share}%,to{visibility:hidden}}.s{visibility:hidden;animation:s ${secondsEach * screens.length}s step-end infinite}</style>`
+  const groups = screens.flatMap((lines, at) => [
+    `<g class="s" style="animation-delay:${(at - screens.length) * secondsEach}s">`,
+    ...textsOf(lines, theme),
+    '</g>',
+  ])
+  return imageWith([style, ...groups], Math.max(...screens.map(({ length }) => length)), columns, theme, title)
+}
+
+type Screen = readonly (readonly Run[])[]
+
+const textsOf = (lines: Screen, theme: Theme): readonly string[] =>
+  lines.flatMap((runs, row) => {
     const y = margin + row * lineHeight + 13
     return runs.map(({ column, text, bold, dim, colour }) => {
       const attributes = [
@@ -41,6 +60,9 @@ export function imageOf(lines: readonly (readonly Run[])[], columns: number, the
       return `<text ${attributes.join(' ')}>${escaped(text)}</text>`
     })
   })
+
+function imageWith(texts: readonly string[], rows: number, columns: number, theme: Theme, title: string): string {
+  const [wide, high] = [columns * columnWidth + 2 * margin, rows * lineHeight + 2 * margin]
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${wide}" height="${high}" viewBox="0 0 ${wide} ${high}" role="img" aria-label="${escaped(title)}">`,
     `<rect width="${wide}" height="${high}" rx="6" fill="${theme.back}"/>`,

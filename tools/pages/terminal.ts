@@ -13,12 +13,13 @@ export function onTerminal(
     readonly cwd: string
     readonly env: Readonly<Record<string, string>>
     readonly columns?: number
+    readonly rows?: number | undefined
     readonly timeoutMs?: number
-    readonly answer?: (output: string) => string | undefined
+    readonly answer?: ((output: string) => string | undefined) | undefined
   },
 ): Promise<Session> {
-  const { cwd, env, columns = 100, timeoutMs = 60_000, answer = () => undefined } = options
-  const line = `stty cols ${columns} rows 40 -echo; exec bash -c "$SCREEN_SCRIPT"`
+  const { cwd, env, columns = 100, rows = 40, timeoutMs = 60_000, answer = () => undefined } = options
+  const line = `stty cols ${columns} rows ${rows} -echo; exec bash -c "$SCREEN_SCRIPT"`
   return new Promise((resolve, reject) => {
     const child = spawn('script', ['-qefc', line, '/dev/null'], {
       cwd,

@@ -4,7 +4,14 @@ import { count } from '../../core/base/format.ts'
 import { parseOpenFilesLimit } from '../../core/base/system/processes.ts'
 import { read } from '../../core/checks/reports/index.ts'
 import type { ExecutionMode } from '../../core/protocol/index.ts'
-import { askHealth, entry, failedOutcome, formats, type HealthOutcome, type HealthQuestion } from '../health/health.ts'
+import {
+  askHealth,
+  entryOf,
+  failedOutcome,
+  formats,
+  type HealthOutcome,
+  type HealthQuestion,
+} from '../health/health.ts'
 import { waitingText } from '../health/outstanding.ts'
 import type { Detail } from '../health/text.ts'
 import { limitGarbage } from '../io/heap.ts'
@@ -165,7 +172,7 @@ async function receive(
 ): Promise<void> {
   const as = { target: target.name, mode: modeOf(flags, target) }
   const entries = await Promise.all(
-    outcomes.map(async (outcome) => ({ ...(await entry(outcome, as)), IsOfMany: true as const })),
+    outcomes.map(async (outcome) => ({ ...(await entryOf(outcome, as)), IsOfMany: true as const })),
   )
   fold.add(target, entries.map(read))
   await sink.add({ at, outcomes, entries, ...as })

@@ -11,13 +11,15 @@ import { readSettings, type SessionFlags } from '../session/session.ts'
 import type { ServerProfile } from '../settings/profiles.ts'
 import type { FleetShape } from './fold.ts'
 
+/** The flags that ask one server again and again. */
+const watchFlags = ['watch', 'interval', 'until', 'within', 'wait'] as const
+
 export type FleetFlags = Omit<SessionFlags, 'server'> & {
   readonly server?: readonly string[] | undefined
   readonly fleet?: string | undefined
   readonly tag?: readonly string[] | undefined
   readonly 'at-once'?: number | undefined
-  readonly wait?: number | undefined
-}
+} & { readonly [flag in (typeof watchFlags)[number]]?: unknown }
 
 /** One of many servers. */
 export type FleetTarget = Pick<FleetServer, 'types' | 'mode' | 'credential' | 'caFile' | 'proxy'> & {
@@ -59,14 +61,15 @@ export async function fleetTargets(flags: FleetFlags, io: Io, say: (line: string
 
 /** Returns the flag that chooses the servers. */
 function refuseOtherPlaces(flags: FleetFlags, env: Io['env']): '--server' | '--profile' | '--fleet' {
-  const { fleet, wait } = flags
+  const { fleet } = flags
   const places = ['fleet', 'server', 'profile', 'config', 'store', 'local'] as const
   const [chooser, other] = places.filter((name) => flags[name]).map((name) => `--${name}`)
   if (other !== undefined) {
     throw new Fault('Usage', `${chooser} and ${other} cannot be combined`, { hints: ['Omit one of them.'] })
   }
-  if (wait !== undefined) {
-    throw new Fault('Usage', '--wait takes one server', { hints: ['Wait for each server with a command of its own.'] })
+  const watch = watchFlags.find((name) => flags[name])
+  if (watch !== undefined) {
+    throw new Fault('Usage', `--${watch} takes one server`, { hints: ['Watch each server with a command of its own.'] })
   }
   if (flags.tag !== undefined && fleet === undefined) throw tagAlone()
   if (variable(env, 'SVC_TOKEN') !== undefined) {

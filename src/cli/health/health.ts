@@ -1,5 +1,4 @@
 import { exits, Fault } from '../../core/base/errors.ts'
-import { count, showDuration } from '../../core/base/format.ts'
 import { sanitizeLine, type TextForm } from '../../core/base/sanitize.ts'
 import {
   type Entry,
@@ -14,8 +13,8 @@ import type { Call, MonitorEnd, RunInProgress } from '../../core/protocol/servic
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
-import type { CommandClock, Io } from '../io/io.ts'
-import { columnsOf, type ProgressText } from '../io/terminal.ts'
+import type { Io } from '../io/io.ts'
+import { columnsOf } from '../io/terminal.ts'
 import type { CommandSession } from '../session/session.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
 import type { Outstanding } from './outstanding.ts'
@@ -32,6 +31,8 @@ export type HealthOutcome = {
       readonly response: HealthCheckResponse
       /** Absent when the server sent none. */
       readonly run: RunDocument | undefined
+      /** Whether these are results of the server's schedule. */
+      readonly stored?: boolean | undefined
       readonly fault?: undefined
     }
   | { readonly fault: Fault; readonly response?: undefined }
@@ -49,11 +50,13 @@ export type HealthQuestion = {
   readonly call: (signal: AbortSignal) => Call
 }
 
-/** An attempt of `--wait`, or the only one. */
+/** A round of `--watch`, or the only one. */
 export type AttemptOptions = {
   readonly signal: AbortSignal
   /** Tries refused sign-ins once more although they pause. */
   readonly repeatsRefused: boolean
+  /** Prefers what the schedule of a server knows to a run. */
+  readonly stored?: boolean
   /** Learns what the check waits for. */
   readonly outstanding?: Outstanding | undefined
 }
@@ -71,7 +74,7 @@ export type HealthAnswers = {
 export async function askHealth(
   session: CommandSession,
   question: HealthQuestion,
-  { signal, repeatsRefused, outstanding }: AttemptOptions,
+  { signal, repeatsRefused, stored, outstanding }: AttemptOptions,
 ): Promise<HealthAnswers> {
   let types: ChosenTypes
   try {
@@ -83,7 +86,11 @@ export async function askHealth(
     return { outcomes: [failedOutcome('all', error)], notConfigured: [], signInPaused: false }
   }
   // The same for all types, whose monitors may share an account.
-  const shared = { together: {}, repeatsRefusedUntil: repeatsRefused ? Date.now() : undefined }
+  const shared = {
+    together: {},
+    repeatsRefusedUntil: repeatsRefused ? Date.now() : undefined,
+    ...(stored ? { fresh: false, stored } : {}),
+  }
   outstanding?.begin(types.checked)
   const answered = await Promise.all(
     types.checked.map(async (type) => {
@@ -165,11 +172,12 @@ async function askOne(
   session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
-  shared: Pick<Call, 'together' | 'repeatsRefusedUntil' | 'onReport' | 'onRun'>,
+  shared: Pick<Call, 'together' | 'repeatsRefusedUntil' | 'fresh' | 'stored' | 'onReport' | 'onRun'>,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   let ageSeconds = 0
   let run: RunDocument | undefined
+  let fromSchedule: boolean | undefined
   try {
     const response = await session.service.healthCheck(
       {
@@ -186,11 +194,13 @@ async function askOne(
         note: (facts) => {
           ageSeconds = facts.ageSeconds
           run = facts.run
+          fromSchedule = facts.stored
         },
       },
     )
     const here = session.runtime !== undefined
-    return { type, response, run, exitCode: await healthExit(response, run, here, question.failOnWarn), ageSeconds }
+    const exitCode = await healthExit(response, run, here, question.failOnWarn)
+    return { type, response, run, stored: fromSchedule, exitCode, ageSeconds }
   } catch (error) {
     signal.throwIfAborted()
     return failedOutcome(type, error)
@@ -233,94 +243,11 @@ export function combinedExit(codes: readonly number[]): number {
   return local ? exits.local.code : exits.partial.code
 }
 
-/** Exit codes that no waiting changes. */
-const permanent: ReadonlySet<number> = new Set([
-  exits.usage.code,
-  exits.unauthenticated.code,
-  exits.forbidden.code,
-  exits.rejected.code,
-  exits.local.code,
-])
-
-export type WaitAttempt = {
-  readonly outcomes: readonly HealthOutcome[]
-  /** Counted from 1. */
-  readonly attempt: number
-  /** Milliseconds since the first attempt began, and until the last one may begin. */
-  readonly elapsedMs: number
-  readonly leftMs: number
-}
-
-/** Milliseconds from the end of an attempt to the next one. */
-const betweenAttempts = 1_000
-
-/**
- * Repeats the check until everything is healthy, for at most `ms`. It gives up at once on failures that no waiting
- * changes. The first attempt and the last one repeat refused sign-ins; those between respect their pause. `onAttempt`
- * gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
- */
-export async function waitUntilHealthy(
-  ask: (attempt: AttemptOptions) => Promise<HealthAnswers>,
-  ms: number,
-  { clock, signal }: { readonly clock: CommandClock; readonly signal: AbortSignal },
-  onAttempt: (attempt: WaitAttempt) => void,
-  onGivingUp: (line: string) => void,
-): Promise<HealthAnswers> {
-  const began = clock.elapsed()
-  const ends = began + ms
-  let isLast = false
-  for (let attempt = 1; ; attempt += 1) {
-    const answers = await ask({ signal, repeatsRefused: attempt === 1 || isLast })
-    const { outcomes, signInPaused } = answers
-    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
-    if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return answers
-    const now = clock.elapsed()
-    // Timers may end a little early.
-    const leftMs: number = isLast ? 0 : Math.max(0, ends - now)
-    if (leftMs === 0 && !isLast && attempt > 1 && signInPaused) {
-      // The time ended during an attempt that did not sign in: one more finds out.
-      isLast = true
-      continue
-    }
-    if (leftMs === 0) {
-      const times = `${count(attempt, 'attempt')} in ${showDuration(now - began)}`
-      onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
-      return answers
-    }
-    onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
-    isLast = leftMs <= betweenAttempts
-    try {
-      await clock.pause(Math.min(betweenAttempts, leftMs), signal)
-    } catch {
-      signal.throwIfAborted()
-    }
-  }
-}
-
-const firstProblem = (outcomes: readonly HealthOutcome[]): string => {
+/** Why the answers are not healthy, in one line. */
+export const firstProblem = (outcomes: readonly HealthOutcome[]): string => {
   const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
-  return sanitizeLine(bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy')
-}
-
-const reportEveryMs = 60_000
-
-/** Reports the attempts: in the line that a terminal shows, and elsewhere (a CI log) as one line a minute. */
-export function attemptReports(
-  display: { readonly live: boolean; readonly update: (text: ProgressText) => void },
-  say: (line: string) => void,
-  outstanding?: Pick<Outstanding, 'textOf'>,
-): (attempt: WaitAttempt) => void {
-  let nextMs = 0
-  return ({ outcomes, attempt, elapsedMs, leftMs }) => {
-    const problem = firstProblem(outcomes)
-    const left = `${showDuration(Math.ceil(leftMs / 1_000) * 1_000)} left`
-    const text = `Attempt ${attempt}, ${left}: ${problem}`
-    // What is out belongs to the attempt that follows.
-    if (display.live) display.update(outstanding?.textOf(text, `Attempt ${attempt + 1}: `) ?? text)
-    if (display.live || elapsedMs < nextMs) return
-    nextMs = elapsedMs + reportEveryMs
-    say(`Attempt ${attempt} after ${showDuration(elapsedMs)}, ${left}: ${problem}`)
-  }
+  if (!bad) return 'all is healthy'
+  return sanitizeLine(bad.fault?.message ?? bad.response?.StatusMessage ?? 'not healthy')
 }
 
 export type Output = 'table' | 'json' | ReportName
@@ -418,7 +345,7 @@ export async function showHealth(
   io: Io,
 ): Promise<DisplayOptions> {
   const { output } = as
-  const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
+  const entries = await Promise.all(outcomes.map((outcome) => entryOf(outcome, as)))
   if (output === 'table') return { text: await screenOf(outcomes, entries, as, io.stdout, io.env), form: 'text' }
   const hasFailed = combinedExit(outcomes.map(({ exitCode }) => exitCode)) !== exits.ok.code
   const reasons = { ...as, detail: 'reasons' } as const
@@ -451,7 +378,8 @@ async function screenOf(
   }).trimEnd()
 }
 
-export async function entry(outcome: HealthOutcome, as: Pick<Presentation, 'target' | 'mode'>): Promise<Entry> {
+/** An outcome in the form that the reports read. */
+export async function entryOf(outcome: HealthOutcome, as: Pick<Presentation, 'target' | 'mode'>): Promise<Entry> {
   const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
   return outcome.response
     ? { ...base, Response: outcome.response, Run: outcome.run }

@@ -37,7 +37,7 @@ const verdictWords = {
 } as const
 
 /** Mistakes in the configuration prove nothing about a server. With `--fail-on warn`, a warning is a failure. */
-function verdictOf(reading: EntryReading): EntryReading['level'] {
+export function verdictOf(reading: EntryReading): EntryReading['level'] {
   const { level, exitCode } = reading
   if (level === 'fail' && exitCode === exits.local.code) return 'unknown'
   return failsOnWarning(reading) ? 'fail' : level

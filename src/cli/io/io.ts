@@ -51,12 +51,14 @@ export type CommandClock = {
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-export type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+export type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGTSTP' | 'SIGCONT'
 export type Signals = {
   /** Calls `listener` at these signals instead of all earlier listeners, until the returned function is called. */
   readonly take: (names: readonly SignalName[], listener: (name: SignalName) => void) => () => void
   /** Ends the program by a signal, as if nobody listened to it. */
   readonly end: (name: SignalName) => void
+  /** Sends a signal to all programs of this command line, as a terminal does for ctrl-C or ctrl-Z. */
+  readonly type: (name: SignalName) => void
 }
 
 type Report = (error: unknown) => Promise<void>

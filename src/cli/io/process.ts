@@ -149,6 +149,11 @@ function processSignals(): Signals {
       process.removeAllListeners(name)
       process.kill(process.pid, name)
     },
+    type: (name) => {
+      // Windows has no groups of processes, and there a signal that is sent ends the program unheard.
+      if (process.platform === 'win32') process.emit(name)
+      else process.kill(0, name)
+    },
   }
 }
 

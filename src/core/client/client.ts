@@ -70,7 +70,7 @@ export function askFor(
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
       'User-Agent': client.userAgent,
       'X-Correlation-Id': call.correlationId,
-      ...(call.fresh ? { 'Cache-Control': 'no-cache' } : {}),
+      ...(call.fresh || call.stored ? { 'Cache-Control': call.fresh ? 'no-cache' : 'max-stale' } : {}),
       ...(call.calledByPeer ? { 'X-Svc-Hops': '1' } : {}),
       ...(body ? { 'Content-Type': 'application/json', 'Content-Length': String(body.length) } : {}),
     },
@@ -240,7 +240,9 @@ async function answerOfRun(
   const run = runJudgedByStatus(document, received.status)
   const { healthCheckResponse, selectRun } = await import('../checks/reports/index.ts')
   const selected = call.selection ? selectRun(run, call.selection) : run
-  call.note?.({ ageSeconds: ageOf(received.headers) ?? 0, runId: run.runId ?? run.correlationId ?? '', run: selected })
+  const stored = /(?:^|,)\s*svc; *hit\b/.test(String(received.headers['cache-status'] ?? ''))
+  const runId = run.runId ?? run.correlationId ?? ''
+  call.note?.({ ageSeconds: ageOf(received.headers) ?? 0, runId, run: selected, stored })
   return healthCheckResponse(selected)
 }
 

@@ -43,6 +43,7 @@ export function callOf(
     correlationId,
     signal,
     fresh: /\bno-cache\b/i.test(headers['cache-control'] ?? ''),
+    stored: /\bmax-stale\b/i.test(headers['cache-control'] ?? ''),
     timeoutMs: scrapeDeadline(headers['x-prometheus-scrape-timeout-seconds']),
     calledByPeer: Number(headers['x-svc-hops'] ?? 0) > 0,
     note,

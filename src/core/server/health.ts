@@ -60,6 +60,8 @@ export async function healthAnswer(
   const response = question.response as HealthCheckResponse
   const failed = response.Status !== 'Success'
   const headers = ['Age', String(Math.max(0, Math.floor(question.facts?.ageSeconds ?? 0)))]
+  // RFC 9211: the answer comes from what is stored.
+  if (question.facts?.stored) headers.push('Cache-Status', 'svc; hit')
   const status = (suppressed: boolean): number => (failed && !suppressed ? 503 : 200)
   const suppressed = request.SuppressErrorCodes === true
 

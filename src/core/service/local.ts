@@ -217,7 +217,7 @@ export function localService(parts: Parts): Service {
       const opens = isOpenTo(call.caller, parts.details)
       const open = typeof opens === 'boolean' ? opens : await opens
       const views = mustIdentify(call, open) ? await viewsOf(parts, call) : undefined
-      const { run, ageMs } = await obtain(parts, mode, type, call, views)
+      const { run, ageMs, stored } = await obtain(parts, mode, type, call, views)
       const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
       const plain = { ...documents.run, correlationId }
@@ -227,7 +227,7 @@ export function localService(parts: Parts): Service {
       const names = open || views?.() === 'full'
       const whole = silences ? withSilences(plain, silences, { honors, names }) : plain
       const selected = selection ? selectRun(whole, selection) : whole
-      call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected })
+      call.note?.({ ageSeconds: Math.floor(ageMs / 1_000), runId: run.id, run: selected, stored })
       return selected === plain
         ? { ...documents.response, CorrelationId: correlationId }
         : healthCheckResponse(selected)

@@ -112,6 +112,7 @@ function capturedSignals(end: (code: number) => void): Pick<CapturedIo, 'signal'
         }
       },
       end: (name) => end(128 + constants.signals[name]),
+      type: (name) => taken.findLast(({ names }) => names.includes(name))?.listener(name),
     },
     signal: (name) => taken.findLast(({ names }) => names.includes(name))?.listener(name),
     listening: () => taken.length,

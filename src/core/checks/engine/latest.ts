@@ -158,8 +158,18 @@ export class LatestReports {
     return { monitors, all: shown, complete: new Set(complete), isMixed }
   }
 
-  #isScheduled(type: ServerType, monitor: string): boolean {
-    return ExecutionMode.values.some((mode) => this.#intervalOf(type, monitor, mode) !== undefined)
+  /** Whether the schedule of this node repeats each monitor of a type, at this depth or a deeper one. */
+  repeats(type: ServerType, mode: ExecutionMode): boolean {
+    const names = this.#types.get(type)?.plans.get(mode) ?? []
+    return (
+      names.length > 0 && names.every((name) => !this.#isElsewhere(type, name) && this.#isScheduled(type, name, mode))
+    )
+  }
+
+  #isScheduled(type: ServerType, monitor: string, least: ExecutionMode = 'Basic'): boolean {
+    return ExecutionMode.values.some(
+      (mode) => includes(mode, least) && this.#intervalOf(type, monitor, mode) !== undefined,
+    )
   }
 
   #lifeOf(type: ServerType, { report, mode }: LatestReport): number {

@@ -42,7 +42,7 @@ export type SharedCall = {
   readonly cause?: RunCause | undefined
 }
 
-export type Shared = { readonly run: Run; readonly ageMs: number }
+export type Shared = { readonly run: Run; readonly ageMs: number; readonly stored?: true }
 
 /** Times are monotonic milliseconds. */
 type Result = {

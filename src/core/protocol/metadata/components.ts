@@ -45,7 +45,7 @@ export const parameters: Json = {
     name: 'Cache-Control',
     in: 'header',
     description:
-      'no-cache requests a run that begins after this request. Without it, the answer may contain results of the schedule and of other callers, as old as Age says',
+      'no-cache requests a run that begins after this request. Without it, the answer may contain results of the schedule and of other callers, as old as Age says. max-stale requests the latest results of the schedule, if it repeats all of them, instead of a run',
     schema: { type: 'string' },
   },
   methodOverride: {

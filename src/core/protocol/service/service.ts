@@ -68,6 +68,8 @@ export type AnswerFacts = {
   readonly ageSeconds: number
   /** The id of the (possibly shared) run. */
   readonly runId: string
+  /** Whether these are results of the schedule, as the caller prefers. Absent: a run, or a server that does not say. */
+  readonly stored?: boolean | undefined
   /**
    * The run itself, as far as the caller may see it: the answer is made from it and has no fields for its figures.
    * Absent when the server does not send runs.
@@ -91,6 +93,11 @@ export type Call = {
   readonly signal: AbortSignal
   /** True when the caller accepts only a run that starts after its call (`Cache-Control: no-cache`). */
   readonly fresh?: boolean | undefined
+  /**
+   * True when the caller prefers the latest results of the schedule, however old, to a run (`Cache-Control: max-stale`).
+   * Where no schedule repeats all of them, the answer is that of any other call.
+   */
+  readonly stored?: boolean | undefined
   /** Milliseconds; overrides the deadline of the run. Over HTTP it cannot exceed the mode's limit. */
   readonly timeoutMs?: number | undefined
   /** True when another svc makes the request (`X-Svc-Hops`): its run then queries no further svc. */

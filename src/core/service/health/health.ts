@@ -21,6 +21,7 @@ import {
   type RunStart,
   runMonitors,
   type Serving,
+  type Shared,
   SharedRuns,
   type Unit,
 } from '../../checks/engine/index.ts'
@@ -311,16 +312,19 @@ export function healthPart(
       }),
     shared:
       sharedRuns &&
-      ((mode, type, call, isStranger) =>
-        sharedRuns.get(mode, type, {
-          // A closing core aborts the runs themselves, and with them everyone who waits.
-          signal: call.signal,
-          fresh: call.fresh === true,
-          stranger: isStranger,
-          readsHere: () => readsHere(call.caller),
-          callerTimeoutMs: call.timeoutMs,
-          cause: causeOf(call),
-        })),
+      ((mode, type, call, isStranger) => {
+        const shared = (): Promise<Shared> =>
+          sharedRuns.get(mode, type, {
+            // A closing core aborts the runs themselves, and with them everyone who waits.
+            signal: call.signal,
+            fresh: call.fresh === true,
+            stranger: isStranger,
+            readsHere: () => readsHere(call.caller),
+            callerTimeoutMs: call.timeoutMs,
+            cause: causeOf(call),
+          })
+        return call.stored && recent ? recent.stored(type, mode).then((found) => found ?? shared()) : shared()
+      }),
     recent: async (views, which) => {
       const { types, ownTypes: own } = current.facts
       return (await recent?.of(types.length > 0 ? types : own, views, which)) ?? []

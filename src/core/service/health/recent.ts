@@ -1,5 +1,12 @@
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
-import type { EngineContext, LatestOfMonitor, LatestReport, LatestReports, Run } from '../../checks/engine/index.ts'
+import type {
+  EngineContext,
+  LatestOfMonitor,
+  LatestReport,
+  LatestReports,
+  Run,
+  Shared,
+} from '../../checks/engine/index.ts'
 import { documentOf, reportUpTo, runDocument } from '../../checks/reports/index.ts'
 import { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { HealthViews, RecentRun } from '../../protocol/service/service.ts'
@@ -56,6 +63,19 @@ export class RecentRuns {
       }
     }
     return recent
+  }
+
+  /**
+   * What the schedule knows of a type at a depth, as old as its oldest result. Undefined where it does not repeat each
+   * monitor, or one has no result that counts.
+   */
+  async stored(type: ServerType, mode: ExecutionMode): Promise<Shared | undefined> {
+    if (!this.#latest.repeats(type, mode)) return undefined
+    const { monitors, complete } = this.#latest.of(type)
+    const composed = complete.has(mode) ? await this.#compose(`${mode} ${type}`, mode, monitors, pace()) : undefined
+    if (!composed) return undefined
+    const oldest = composed.sources.reduce((first, { endedAt }) => Math.min(first, endedAt), Number.POSITIVE_INFINITY)
+    return { run: composed.run, ageMs: this.#context.now() - oldest, stored: true }
   }
 
   #ageOf({ run, sources }: Composed): number {
