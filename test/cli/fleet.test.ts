@@ -331,6 +331,27 @@ describe('O53 the answers of several servers', () => {
     expect(unset.stdout).toMatch(/\? exit 12 +east .*the variable EAST is not set/s)
   })
 
+  test('--profile with * checks the profiles with such a name, also where only one has it', async () => {
+    await using server = await httpPeer(healthy())
+    const own = temporaryHome()
+    const profiles = {
+      'prod-a': { server: server.origin },
+      'prod-b': { server: 'http://127.0.0.1:1' },
+      test: { server: 'http://127.0.0.1:2' },
+    }
+    writeFileSync(join(own.folder, 'config.json'), JSON.stringify({ profiles }), { mode: 0o600 })
+    const both = await own.run(['health', '-t', 'Sql', '--json', '--profile', 'prod-*'])
+    expect(both.code).toBe(3)
+    expect(JSON.parse(both.stdout)).toMatchObject({
+      Results: [
+        { Target: 'prod-a', ExitCode: 0 },
+        { Target: 'prod-b', ExitCode: 6 },
+      ],
+    })
+    const one = await own.run(['health', '-t', 'Sql', '--json', '--profile', '*-a'])
+    expect([one.code, JSON.parse(one.stdout)]).toMatchObject([0, { Results: [{ Target: 'prod-a' }] }])
+  })
+
   test('where one server has what --only selects, those that have nothing of it are left out', async () => {
     await using server = await httpPeer((request, response) =>
       healthy(request.url?.startsWith('/b') ? 'mail' : 'orders')(request, response),
