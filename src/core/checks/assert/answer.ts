@@ -25,7 +25,7 @@ import { readXml, xmlEnd } from './xml.ts'
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
 
-/** What a run of a kind with these settings costs the server. */
+/** The cost of a run for the server, of a kind with these settings. */
 export const answerCost = {
   unit: 'messages',
   Basic: [1, 0],
