@@ -48,10 +48,10 @@ const innerLaw: Readonly<Record<string, Readonly<Record<string, readonly string[
     suggest: [],
     zone: [],
     preload: ['errors', 'file-errors'],
-    'proxy-variables': ['errors'],
+    'proxy-variables': ['errors', 'loopback'],
     // Below everything that reads a path of the configuration.
     files: ['encoding', 'file-errors', 'lazy', 'own-files', 'probe-error', 'sanitize', 'system'],
-    settings: ['errors', 'file-errors', 'files', 'probe-error', 'suggest'],
+    settings: ['errors', 'file-errors', 'files', 'loopback', 'probe-error', 'suggest'],
     format: ['settings'],
     net: [
       ...[

@@ -7,10 +7,10 @@ import {
   parseDuration,
   required,
   requiredArgument,
+  rowNamed,
   text,
   typeFlag,
   typesFlag,
-  unknownName,
 } from '../cli/command/flags.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { packageJson, thisMachine } from '../cli/io/process.ts'
@@ -70,19 +70,6 @@ never signs in and changes nothing. The file goes to stdout, the list of service
       `${writeProposed(file, this.io.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
     )
   }
-}
-
-/** The row with a name. Throws `Fault` Usage with the nearest name and all names. */
-function rowNamed<Row extends { readonly name: string }>(
-  rows: readonly Row[],
-  name: string,
-  what: string,
-  listed: string,
-): Row {
-  const row = rows.find((one) => one.name === name)
-  if (row) return row
-  const names = rows.map((one) => one.name)
-  throw unknownName(what, name, names, listed)
 }
 
 export class MonitorsKinds extends SvcCommand {

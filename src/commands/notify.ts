@@ -7,8 +7,8 @@ import {
   repeatable,
   required,
   requiredArgument,
+  rowNamed,
   text,
-  unknownName,
 } from '../cli/command/flags.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import type { SecretPlace } from '../cli/notify/notify-add.ts'
@@ -16,21 +16,8 @@ import { document, string, strings } from '../cli/render/document.ts'
 import { configuration } from '../cli/session/session.ts'
 import { Fault } from '../core/base/errors.ts'
 import { count } from '../core/base/format.ts'
-import type { ReceiverConfig } from '../core/watch/notify/index.ts'
 
 const load = () => import('../cli/notify/lists.ts')
-
-/** Throws `Fault` Usage with the names that there are. */
-function receiverNamed(name: string, notify: readonly ReceiverConfig[]): ReceiverConfig {
-  const found = notify.find((one) => one.name === name)
-  if (found) return found
-  throw unknownName(
-    'receiver',
-    name,
-    notify.map((one) => one.name),
-    'Receivers',
-  )
-}
 
 const flags = { config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }) }
 
@@ -76,7 +63,7 @@ some receivers accept, and otherwise that of the first reason: 6 not reachable, 
         hints: ['Add `notify:` to svc.yaml, then: svc notify list'],
       })
     }
-    const chosen = args.name === undefined ? notify : [receiverNamed(args.name, notify)]
+    const chosen = args.name === undefined ? notify : [rowNamed(notify, args.name, 'receiver', 'Receivers')]
     const [{ exitOfTests, linesToChange, testReceivers }, { receiverTests }] = await Promise.all([
       import('../cli/notify/notify-test.ts'),
       load(),
@@ -129,7 +116,7 @@ nothing. Secrets are not read: each is shown as its reference.`
     const { args, flags: typed } = await this.parse(NotifyPreview)
     const { notify = [], serve } = await configuration(typed, this.io.env, { tolerant: 'entries' })
     const name = required(args.name, 'NAME')
-    const receiver = receiverNamed(name, notify)
+    const receiver = rowNamed(notify, name, 'receiver', 'Receivers')
     const { previewOf } = await import('../cli/notify/notify-preview.ts')
     const requests = await previewOf(receiver, typed.many ? 'many' : typed.recovery ? 'recovery' : 'fault', {
       server: serve.name,

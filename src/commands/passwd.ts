@@ -1,5 +1,5 @@
 import { prints, SvcCommand } from '../cli/command/base.ts'
-import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { boolean, signInFlags } from '../cli/command/flags.ts'
 import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/command/prompt.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
@@ -29,11 +29,7 @@ the machine with the store.`
   ]
   static override flags = {
     'password-stdin': boolean({ description: 'Read both passwords from standard input, one on each line' }),
-    server: connectionFlags.server,
-    profile: connectionFlags.profile,
-    local: connectionFlags.local,
-    'ca-file': connectionFlags['ca-file'],
-    'insecure-http': connectionFlags['insecure-http'],
+    ...signInFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -1,5 +1,5 @@
 import { prints, SvcCommand } from '../cli/command/base.ts'
-import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { boolean, signInFlags } from '../cli/command/flags.ts'
 import { tokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { thisMachine } from '../cli/io/process.ts'
@@ -60,11 +60,7 @@ export default class Whoami extends SvcCommand {
   static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
   static override flags = {
     verify: boolean({ description: 'Verify the sign-in at the server; renews an expired token' }),
-    server: connectionFlags.server,
-    profile: connectionFlags.profile,
-    local: connectionFlags.local,
-    'ca-file': connectionFlags['ca-file'],
-    'insecure-http': connectionFlags['insecure-http'],
+    ...signInFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -79,6 +79,19 @@ export const unknownName = (what: string, input: string, names: readonly string[
     hints: [...nearestHint(input, names), `${listed}: ${names.join(' ')}`],
   })
 
+/** The row with a name. Throws `Fault` Usage with the nearest name and all names. */
+export function rowNamed<Row extends { readonly name: string }>(
+  rows: readonly Row[],
+  name: string,
+  what: string,
+  listed: string,
+): Row {
+  const row = rows.find((one) => one.name === name)
+  if (row) return row
+  const names = rows.map((one) => one.name)
+  throw unknownName(what, name, names, listed)
+}
+
 type Described = { readonly description: string; readonly helpGroup?: string }
 
 export const modeFlag = custom<ExecutionMode>({
@@ -192,6 +205,10 @@ export const connectionFlags = {
   }),
   'insecure-http': boolean({ description: 'Allow plain http to another machine', helpGroup: 'TARGET' }),
 } as const
+
+const { store: _, config: __, ...whereFlags } = connectionFlags
+/** Those of commands that are about a sign-in, and so about no store of this machine and no svc.yaml. */
+export const signInFlags = whereFlags
 
 /** For commands that always act on this machine: makes that explicit, and omits the note about a server. */
 export const localFlag = boolean({

@@ -4,7 +4,7 @@ import { Fault } from '../../core/base/errors.ts'
 import { defaultsOf, hostAndPort, type Setting } from '../../core/base/settings/index.ts'
 import { type LoadedConfig, loadEdit } from '../../core/config/index.ts'
 import { type AnyReceiverKind, receiverKinds } from '../../core/watch/notify/index.ts'
-import { unknownName } from '../command/flags.ts'
+import { rowNamed, unknownName } from '../command/flags.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../command/prompt.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { machine } from '../io/process.ts'
@@ -48,9 +48,7 @@ export async function addition(
   io: Io,
   signal: AbortSignal,
 ): Promise<Addition> {
-  const names = receiverKinds.map(({ name }) => name)
-  const kind = receiverKinds.find(({ name }) => name === kindName)
-  if (kind === undefined) throw unknownName('kind of receiver', kindName, names, 'Kinds')
+  const kind = rowNamed(receiverKinds, kindName, 'kind of receiver', 'Kinds')
   const name = flags.name ?? kindName
   if (notify.some((one) => one.name === name)) {
     throw new Fault('Conflict', `${origin} already has a receiver "${name}"; nothing was written`, {

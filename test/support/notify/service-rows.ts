@@ -16,7 +16,7 @@ export type ServiceRow = {
   readonly slower: { readonly body: unknown; readonly afterMs: number } | number | undefined
   /** The characters or bytes that its maker permits in the limit text of a message, and where that is. */
   readonly limit: { readonly of: (body: string) => string; readonly max: number; readonly unit?: 'bytes' }
-  /** What the tests run it against, for the reference: real programs, simulated ones, and what they do not run. */
+  /** The other ends in the tests, for the reference: real programs, simulated ones, and those that no test runs. */
   readonly tested: { readonly real?: string; readonly simulated: string; readonly not: string }
 }
 

@@ -159,7 +159,7 @@ describe('M14 the link in the message of a drill', () => {
     const unknown = `/drills/opened/${'x'.repeat(32)}`
     const whole = ({ status, headers, text }: Got) => {
       const { date, 'x-correlation-id': _, ...rest } = headers
-      return [status, rest, text.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'time')]
+      return [status, rest, text.replace(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d/g, 'time')]
     }
     for (const method of ['GET', 'HEAD', 'POST']) {
       const expected = whole(await ask(site.port, unknown, { method }))

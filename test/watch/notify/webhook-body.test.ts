@@ -120,6 +120,19 @@ test('M20 accept decides by the status and by the JSON of the answer', async () 
   }
 })
 
+test('M20 accept takes a value that the answer must not have, as checks do', async () => {
+  for (const [ok, what] of [
+    [true, 'accepted'],
+    [false, 'refused'],
+  ] as const) {
+    await using one = await sending(
+      { body: {}, accept: { json: { '$.ok': { not: 'false' } } } },
+      { status: 200, body: { ok } },
+    )
+    expect(await one.receiver.send([notice()], signal())).toMatchObject({ what })
+  }
+})
+
 test('M20 the signature is that of the bytes that are sent, and the id is the same in each attempt', async () => {
   await using one = await sending({ body: { text: '{message}' }, secret: { env: 'KEY' } })
   await one.receiver.send([notice()], signal())

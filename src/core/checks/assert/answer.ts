@@ -1,7 +1,17 @@
 import { showBytes, showDuration } from '../../base/format.ts'
 import { createRedactor, quote, sanitize } from '../../base/net/text.ts'
 import type { SettingsSpec, Threshold, Values } from '../../base/settings/index.ts'
-import { atMost, checksOn, fail, type latencySetting, ok, type Result, runIncludes, warn } from '../engine/index.ts'
+import {
+  atMost,
+  checksOn,
+  fail,
+  type KindCost,
+  type latencySetting,
+  ok,
+  type Result,
+  runIncludes,
+  warn,
+} from '../engine/index.ts'
 import { type Content, evaluateAssertions } from './content.ts'
 import { listen, type TalkingConnection } from './conversation.ts'
 import { dialogueCheck } from './dialogue.ts'
@@ -14,6 +24,20 @@ import { readXml, xmlEnd } from './xml.ts'
 
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
+
+/** The cost of a run for the server, of a kind with these settings. */
+export const answerCost = {
+  unit: 'messages',
+  Basic: [1, 0],
+  Standard: [1, 0],
+  Advanced: [1, 0],
+  adds: [
+    { setting: 'send', from: 'Basic', requests: 1 },
+    { setting: 'sendHex', from: 'Basic', requests: 1 },
+    { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
+    { setting: 'protocol', from: 'Basic', requests: 2 },
+  ],
+} as const satisfies KindCost
 
 /** The settings of what a monitor sends once it is connected. */
 export const sendSettings = {

@@ -96,6 +96,17 @@ export const proxySettings = {
   proxyPassword: { type: 'secret', doc: 'Password at the proxy, which gets it without TLS' },
 } as const satisfies SettingsSpec
 
+/** The settings of kinds that sign in at a URL, which contains no password. */
+export const signInSettings = <const Protocols extends readonly string[]>(
+  protocols: Protocols,
+  doc: string,
+  passwordDoc = "The user's password",
+) =>
+  ({
+    url: { type: 'url', protocols, required: true, doc },
+    password: { type: 'secret', doc: passwordDoc },
+  }) as const satisfies SettingsSpec
+
 /** The setting of kinds whose servers listen at Unix sockets. */
 export const socketSettings = {
   socket: {

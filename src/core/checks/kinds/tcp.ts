@@ -6,7 +6,7 @@ import { connectTcp } from '../../base/net/connect.ts'
 import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Threshold, type Values } from '../../base/settings/index.ts'
-import { answerChecks, answerProblem, seesOnly } from '../assert/answer.ts'
+import { answerChecks, answerCost, answerProblem, seesOnly } from '../assert/answer.ts'
 import type { TalkingConnection } from '../assert/conversation.ts'
 import { loadTalk } from '../assert/dialogue.ts'
 import { type DialogueSettings, dialogueProblem } from '../assert/dialogue-settings.ts'
@@ -213,18 +213,7 @@ export default networkKind({
   seesOnly: { ...seesOnly.TCP, without: [...seesOnly.TCP.without, 'state'] },
   preload: () => Promise.all([loadXmlParser(), loadTalk()]),
   optionalParts: [],
-  cost: {
-    unit: 'messages',
-    Basic: [1, 0],
-    Standard: [1, 0],
-    Advanced: [1, 0],
-    adds: [
-      { setting: 'send', from: 'Basic', requests: 1 },
-      { setting: 'sendHex', from: 'Basic', requests: 1 },
-      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
-      { setting: 'protocol', from: 'Basic', requests: 2 },
-    ],
-  },
+  cost: answerCost,
   settings: tcpSettings,
   target: ({ host, port }) => ({ host, port }),
   needsEachAddress: ({ state }) => state !== undefined,

@@ -4,7 +4,7 @@ import { connectTls } from '../../base/net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../base/settings/index.ts'
-import { answerChecks, answerProblem, seesOnly, sendSettings, sendsAnything } from '../assert/answer.ts'
+import { answerChecks, answerCost, answerProblem, seesOnly, sendSettings, sendsAnything } from '../assert/answer.ts'
 import type { TalkingConnection } from '../assert/conversation.ts'
 import { loadTalk } from '../assert/dialogue.ts'
 import { dialogueProblem, startTlsProtocols } from '../assert/dialogue-settings.ts'
@@ -159,18 +159,7 @@ export default networkKind({
       unasked: 'A server ignores extensions that it does not know (RFC 8446, 4.1.2)',
     },
   ],
-  cost: {
-    unit: 'messages',
-    Basic: [1, 0],
-    Standard: [1, 0],
-    Advanced: [1, 0],
-    adds: [
-      { setting: 'send', from: 'Basic', requests: 1 },
-      { setting: 'sendHex', from: 'Basic', requests: 1 },
-      { setting: 'dialogue', each: true, from: 'Basic', requests: 1 },
-      { setting: 'protocol', from: 'Basic', requests: 2 },
-    ],
-  },
+  cost: answerCost,
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   validate: (settings) => {

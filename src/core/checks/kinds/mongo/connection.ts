@@ -11,6 +11,7 @@ import {
   latencySetting,
   notChecked,
   type Result,
+  signInSettings,
   warn,
 } from '../../engine/index.ts'
 import { type Command, type Doc, loadMongodb, openMongo, UnavailableError } from './driver.ts'
@@ -23,13 +24,10 @@ export const connectLatency = latencySetting(
 
 /** The settings of the connection. */
 export const connectSettings = {
-  url: {
-    type: 'url',
-    protocols: ['mongodb', 'mongodb+srv'],
-    required: true,
-    doc: 'mongodb://user@host:port/database: a single node; the database is the one that authenticates the user (by default admin). Without a user, svc does not sign in',
-  },
-  password: { type: 'secret', doc: "The user's password" },
+  ...signInSettings(
+    ['mongodb', 'mongodb+srv'],
+    'mongodb://user@host:port/database: a single node; the database is the one that authenticates the user (by default admin). Without a user, svc does not sign in',
+  ),
   tls: tlsSetting,
   latency: connectLatency,
 } as const satisfies SettingsSpec

@@ -1,6 +1,6 @@
 import { isLoopback } from '../../../base/loopback.ts'
 import { databaseKind, figure, queriesCost } from '../../database/index.ts'
-import { socketSettings } from '../../engine/index.ts'
+import { signInSettings, socketSettings } from '../../engine/index.ts'
 import { behindSignIn } from '../../recognition/index.ts'
 import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
@@ -71,13 +71,10 @@ export default databaseKind({
       'The figures are those of MariaDB; the number of statements varies with the release and the role of the server, and with the tables in the database of the url: one statement for 25 of them. On a replica, comparing the transactions adds a connection and a sign-in at the source.',
   },
   settings: {
-    url: {
-      type: 'url',
-      protocols: ['mysql', 'mariadb'],
-      required: true,
-      doc: 'mysql://user@host:port/database, without a password; the database may be left out',
-    },
-    password: { type: 'secret', doc: "The user's password" },
+    ...signInSettings(
+      ['mysql', 'mariadb'],
+      'mysql://user@host:port/database, without a password; the database may be left out',
+    ),
     ...socketSettings,
   },
   preload: loadMysql,

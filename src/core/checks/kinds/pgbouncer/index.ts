@@ -11,20 +11,17 @@ import {
   tlsSetting,
   validity,
 } from '../../database/index.ts'
-import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
+import { type AddressTurn, type CheckContext, networkKind, signInSettings } from '../../engine/index.ts'
 import { loadPg, openConsole, postgresServer } from '../postgres/index.ts'
 import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
 
 const port = 6_432
 
 const own = {
-  url: {
-    type: 'url',
-    protocols: ['postgres', 'postgresql'],
-    required: true,
-    doc: 'postgres://user@host:6432/pgbouncer, the console, without a password; `stats_users` must contain the user',
-  },
-  password: { type: 'secret', doc: "The user's password" },
+  ...signInSettings(
+    ['postgres', 'postgresql'],
+    'postgres://user@host:6432/pgbouncer, the console, without a password; `stats_users` must contain the user',
+  ),
   tls: tlsSetting,
   latency: databaseLatency,
 } as const satisfies SettingsSpec

@@ -1,5 +1,5 @@
 import { databaseKind, queriesCost, truth } from '../../database/index.ts'
-import { socketSettings } from '../../engine/index.ts'
+import { signInSettings, socketSettings } from '../../engine/index.ts'
 import { behindSignIn, bytes, type Recognition } from '../../recognition/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
 import { connectionLimits, connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
@@ -59,13 +59,7 @@ export default databaseKind({
     besides: 'The number of statements varies with the release and the role of the server.',
   },
   settings: {
-    url: {
-      type: 'url',
-      protocols: ['postgres', 'postgresql'],
-      required: true,
-      doc: 'postgres://user@host:port/database, without a password',
-    },
-    password: { type: 'secret', doc: "The user's password" },
+    ...signInSettings(['postgres', 'postgresql'], 'postgres://user@host:port/database, without a password'),
     ...socketSettings,
   },
   open: openPostgres,

@@ -17,6 +17,7 @@ import {
   type Connection,
   checksOn,
   latencySetting,
+  signInSettings,
   socketSettings,
 } from '../../engine/index.ts'
 import { encode, isError, type RedisReply, RespReader } from './resp.ts'
@@ -29,13 +30,11 @@ export const connectLatency = latencySetting(
 
 /** The settings of the connection. */
 export const connectSettings = {
-  url: {
-    type: 'url',
-    protocols: ['redis', 'rediss'],
-    required: true,
-    doc: 'redis://user@host:port/database, or rediss:// with TLS; without a password. User and database are optional',
-  },
-  password: { type: 'secret', doc: 'Password of the user, or of the server (requirepass)' },
+  ...signInSettings(
+    ['redis', 'rediss'],
+    'redis://user@host:port/database, or rediss:// with TLS; without a password. User and database are optional',
+    'Password of the user, or of the server (requirepass)',
+  ),
   insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// even to another machine' },
   ...trustSettings,
   ...socketSettings,

@@ -1,4 +1,5 @@
 import { databaseKind, figure, queriesCost } from '../../database/index.ts'
+import { signInSettings } from '../../engine/index.ts'
 import { behindSignIn, bytes } from '../../recognition/index.ts'
 import { backups, checkdb } from './backups.ts'
 import { availabilityGroups, blocked, databases, failedJobs, logReuse, sessions } from './checks.ts'
@@ -39,13 +40,11 @@ export default databaseKind({
       'The figures are those of a simulated server; the number of statements varies with the release of the server.',
   },
   settings: {
-    url: {
-      type: 'url',
-      protocols: ['sqlserver', 'mssql'],
-      required: true,
-      doc: 'sqlserver://user@host:port/database, without a password, for a SQL Server login; for a named instance, give its port',
-    },
-    password: { type: 'secret', doc: 'Password of the login' },
+    ...signInSettings(
+      ['sqlserver', 'mssql'],
+      'sqlserver://user@host:port/database, without a password, for a SQL Server login; for a named instance, give its port',
+      'Password of the login',
+    ),
   },
   connectDoc: 'The login can sign in, in time',
   open: openSqlserver,
