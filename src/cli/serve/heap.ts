@@ -28,7 +28,8 @@ export function suitGarbageTo(monitors: number): void {
   setFlagsFromString('--semi-space-growth-factor=8')
   // Only what survives lets the space grow, and only these arrays are sure to.
   const survivors: number[][] = []
-  while (newSpaceBytes() < manyBytes && survivors.length < mostArrays) survivors.push(new Array<number>(8_000).fill(0))
+  while (newSpaceBytes() < manyBytes && survivors.length < mostArrays)
+    survivors.push(Array.from({ length: 8_000 }, () => 0))
   setFlagsFromString('--semi-space-growth-factor=1')
   setFlagsFromString('--heap-growing-percent=20')
 }
