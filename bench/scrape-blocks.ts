@@ -8,7 +8,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { limitGarbage } from '../src/cli/io/heap.ts'
+import { limitGarbage, suitGarbageTo } from '../src/cli/io/heap.ts'
 import { mapPaced, pace } from '../src/core/base/pace.ts'
 import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
 import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'
@@ -23,6 +23,7 @@ import { median } from './compare.ts'
 
 limitGarbage()
 const monitors = Math.min(Number(process.argv[2] ?? 10_000), 100_000)
+suitGarbageTo(monitors)
 const rounds = Math.min(Number(process.argv[3] ?? 5), 100)
 const now = (): number => performance.now()
 const context: EngineContext = {

@@ -20,7 +20,7 @@ const [manyBytes, mostArrays] = [2 ** 23, 1_000]
 
 /**
  * With many monitors, V8 collects what runs leave behind while it is new: the space of new objects is so large that
- * most runs end between two collections, and the rest of the heap grows by a tenth. Fewer monitors fill that space too
+ * most runs end between two collections, and the rest of the heap grows by a fifth. Fewer monitors fill that space too
  * rarely to pay for it.
  */
 export function suitGarbageTo(monitors: number): void {
@@ -28,9 +28,10 @@ export function suitGarbageTo(monitors: number): void {
   setFlagsFromString('--semi-space-growth-factor=8')
   // Only what survives lets the space grow, and only these arrays are sure to.
   const survivors: number[][] = []
-  while (newSpaceBytes() < manyBytes && survivors.length < mostArrays) survivors.push(new Array<number>(8_000).fill(0))
+  while (newSpaceBytes() < manyBytes && survivors.length < mostArrays)
+    survivors.push(Array.from({ length: 8_000 }, () => 0))
   setFlagsFromString('--semi-space-growth-factor=1')
-  setFlagsFromString('--heap-growing-percent=10')
+  setFlagsFromString('--heap-growing-percent=20')
 }
 
 const newSpaceBytes = (): number =>

@@ -137,7 +137,7 @@ export class LatestReports {
     ofType.order ??= inOrder(ofType)
     const { plans, order } = ofType
     const now = this.#options.now()
-    const [monitors, shown] = [[] as LatestOfMonitor[], [] as LatestOfMonitor[]]
+    const [monitors, ofAnyAge] = [[] as LatestOfMonitor[], [] as LatestOfMonitor[]]
     const incomplete = new Set<ExecutionMode>()
     let isMixed = false
     const counts = (latest: LatestReport): boolean => now - latest.endedAt <= this.#lifeOf(type, latest)
@@ -150,12 +150,12 @@ export class LatestReports {
       // Mostly all of them count: no other list is then made.
       const counting = all.every(counts) ? all : all.filter(counts)
       if (counting.length > 0) monitors.push(counting)
-      if (all.length > 0) shown.push(all)
+      if (all.length > 0) ofAnyAge.push(all)
       if (!isOwn) continue
       for (const mode of planned) if (!counting.some((latest) => includes(latest.mode, mode))) incomplete.add(mode)
     }
     const complete = ExecutionMode.values.filter((mode) => plans.has(mode) && !incomplete.has(mode))
-    return { monitors, all: shown, complete: new Set(complete), isMixed }
+    return { monitors, all: ofAnyAge, complete: new Set(complete), isMixed }
   }
 
   /** Whether the schedule of this node repeats each monitor of a type, at this depth or a deeper one. */
@@ -190,7 +190,7 @@ export class LatestReports {
 const latestFirst = (a: LatestReport, b: LatestReport): number =>
   b.beganAt - a.beganAt || ExecutionMode.values.indexOf(b.mode) - ExecutionMode.values.indexOf(a.mode)
 
-/** What callers have found here of a monitor that another node runs. */
+/** Of a monitor that another node runs, whether callers have found it here. */
 const isOfCaller = ({ cause }: LatestReport): boolean => cause === 'caller'
 
 /** In the order of the deepest plan that has the monitor; those of no plan come last. */

@@ -79,10 +79,10 @@ export async function confirmedSeries({
         const lines: string[] = []
         for (const check of all[at] ?? []) {
           const count = countOf(row, check)
-          const kept = needsAttention(check) ? count : Math.min(count, left)
-          if (kept > 0) lines.push(...samplesOf(row, check).slice(0, kept).map(write))
-          if (!needsAttention(check)) left -= kept
-          dropped += count - kept
+          const within = needsAttention(check) ? count : Math.min(count, left)
+          if (within > 0) lines.push(...samplesOf(row, check).slice(0, within).map(write))
+          if (!needsAttention(check)) left -= within
+          dropped += count - within
           const turn = breathe()
           if (turn) await turn
         }
