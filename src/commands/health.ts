@@ -216,7 +216,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       display.stop()
     }
     const everything = requested.length === 0 || requested.includes('all')
-    const shown = this.show(ended.answers, session, {
+    const showing = this.show(ended.answers, session, {
       everything,
       withoutMachine: !everything && flags.host !== true,
       output,
@@ -228,7 +228,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       timeoutState: flags['nagios-timeout'],
       size: flags['nagios-size'],
     })
-    const code = await shown.finally(() => ended.gaveUp !== undefined && this.say(ended.gaveUp))
+    const code = await showing.finally(() => ended.gaveUp !== undefined && this.say(ended.gaveUp))
     return ended.exit ?? code
   }
 
