@@ -10,12 +10,12 @@ import { faces, knownIn, type State, states, type Watched, type WatchSubject } f
 export type View = {
   readonly failuresOnly: boolean
   /** The key of the selected row, and where it was. */
-  readonly selected: string | undefined
+  readonly selected?: string | undefined
   readonly at: number
   /** The keys of the rows that show their monitors. */
   readonly open: ReadonlySet<string>
   /** The key of the monitor whose report is visible, and how far it is scrolled. */
-  readonly report: string | undefined
+  readonly report?: string | undefined
   readonly scroll: number
 }
 
@@ -41,11 +41,7 @@ const figures = /\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
  * The rows of the list, the worst first, and of these the latest. Monitors that say the same are one row, and so are those
  * that were ok all the time if the list is longer than `lines`.
  */
-export function rowsOf(
-  watched: Watched,
-  view: Pick<View, 'failuresOnly' | 'open'>,
-  lines: number,
-): readonly WatchRow[] {
+export function rowsOf(watched: Watched, view: View, lines: number): readonly WatchRow[] {
   const visible = knownIn(watched).filter(
     (one) => one.state !== 'ok' || (!view.failuresOnly && (one.name !== '' || one.before)),
   )
@@ -74,14 +70,7 @@ const sinceOf = ({ subjects }: WatchRow): number | undefined =>
     ? undefined
     : Math.min(...subjects.flatMap(({ since }) => since ?? []))
 
-export const firstView = (failuresOnly: boolean): View => ({
-  failuresOnly,
-  selected: undefined,
-  at: 0,
-  open: new Set(),
-  report: undefined,
-  scroll: 0,
-})
+export const firstView = (failuresOnly: boolean): View => ({ failuresOnly, at: 0, open: new Set(), scroll: 0 })
 
 /** The row that is selected. One that has left the list gives its place to the row that stands there now. */
 export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly WatchRow[]): number {
