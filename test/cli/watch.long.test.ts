@@ -85,7 +85,7 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
     const { shell } = watchedHome()
     const { pieces, left } = await shell([then(command), ...steps, over()])
     const text = pieces.join('')
-    expect([left, /\ncode=(\d+)/.exec(text)?.[1]]).toEqual([0, String(code)])
+    expect([left, /\ncode=(\d+)/.exec(text)?.[1]], text).toEqual([0, String(code)])
     expect(text).toContain('\u001b[?1049h')
     expectRestored(text.slice(0, text.lastIndexOf('over')))
   })
