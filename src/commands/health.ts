@@ -250,14 +250,14 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
     } finally {
       display.stop()
     }
-    const shown = this.show(ended.answers, session, {
+    const showing = this.show(ended.answers, session, {
       ...as,
       everything,
       target: session.label,
       atServer: session.target.kind === 'server',
       mode,
     })
-    const code = await shown.finally(() => ended.gaveUp !== undefined && this.say(ended.gaveUp))
+    const code = await showing.finally(() => ended.gaveUp !== undefined && this.say(ended.gaveUp))
     return ended.exit ?? code
   }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
-const heap = new URL('../../src/cli/serve/heap.ts', import.meta.url).href
+const heap = new URL('../../src/cli/io/heap.ts', import.meta.url).href
 
 /** Bytes of the space of new objects before and after `suitGarbageTo`, in a process of its own: V8 has its flags once. */
 async function newSpaceWith(monitors: number): Promise<readonly number[]> {

@@ -15,11 +15,11 @@ type Action =
   | { readonly signal: string }
   | { readonly resize: readonly [number, number] }
   | { readonly close: true }
-/** What has to be shown first, as a regular expression, and what is done then. */
+/** The text that has to be shown first, as a regular expression, and the action then. */
 type Step = readonly [string, Action]
 
-/** What a terminal showed, in a piece for each step and one for the rest, and how its program ended. */
-type Shown = { readonly pieces: readonly string[]; readonly left: number; readonly code: number }
+/** The output of a terminal, in a piece for each step and one for the rest, and how its program ended. */
+type Session = { readonly pieces: readonly string[]; readonly left: number; readonly code: number }
 
 /** A home with two monitors of a port of this machine on which nothing listens. */
 function watchedHome(port = 1) {
@@ -30,7 +30,7 @@ function watchedHome(port = 1) {
   return {
     home,
     /** An interactive shell on a terminal, with a command `svc`. */
-    shell: (steps: readonly Step[], [columns, rows] = [80, 24]): Promise<Shown> => {
+    shell: (steps: readonly Step[], [columns, rows] = [80, 24]): Promise<Session> => {
       const svc = `svc() { ${process.execPath} ${home.program} "$@"; }`
       const env = { ...home.env, TERM: 'xterm', NO_COLOR: '', BASH_SILENCE_DEPRECATION_WARNING: '1' }
       const args = [typed, String(columns), String(rows), 'bash', '--norc', '--noprofile', '-i']
@@ -47,7 +47,7 @@ async function run(program: string, args: readonly string[], env: NodeJS.Process
   })
   child.stdin.end(JSON.stringify(steps))
   await once(child, 'close')
-  return JSON.parse(output) as Shown
+  return JSON.parse(output) as Session
 }
 
 const watch = 'svc health --watch --interval 2s -m Basic'
@@ -85,7 +85,7 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
     const { shell } = watchedHome()
     const { pieces, left } = await shell([then(command), ...steps, over()])
     const text = pieces.join('')
-    expect([left, /\ncode=(\d+)/.exec(text)?.[1]]).toEqual([0, String(code)])
+    expect([left, /\ncode=(\d+)/.exec(text)?.[1]], text).toEqual([0, String(code)])
     expect(text).toContain('\u001b[?1049h')
     expectRestored(text.slice(0, text.lastIndexOf('over')))
   })
@@ -138,13 +138,13 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
     const { home, shell } = watchedHome()
     const yaml = `types:\n  App: {host: false, monitors: [{kind: http, name: shop, url: "${peer.origin}/"}]}\n`
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
-    const shown = shell([
+    const session = shell([
       then('svc health --watch --interval 2s --until healthy --within 2m'),
       [isDrawn, { type: 'j' }],
       over(),
     ])
     setTimeout(() => (isWell = true), 5_000)
-    const { pieces, left } = await shown
+    const { pieces, left } = await session
     const text = pieces.join('')
     expect([left, /\ncode=(\d+)/.exec(text)?.[1]]).toEqual([0, '0'])
     expectRestored(text.slice(0, text.lastIndexOf('over')))

@@ -71,9 +71,9 @@ const rounds = (
 }
 const many = (count: number, status: Status, from = 0): Record<string, Status> =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`tcp m${from + at}`, status]))
-const told = (watched: Watched) =>
+const news = (watched: Watched) =>
   changesOf(watched).map((one) => changeLine(one, watched, look).replace(/^\S+ \S+ \S+ /, ''))
-const shown = (watched: Watched, view: View = firstView(false), height = 24, columns = 80, now = watched.at) =>
+const screen = (watched: Watched, view: View = firstView(false), height = 24, columns = 80, now = watched.at) =>
   frameLines(
     { watched, view, height, now, title: 'svc health', next: () => 'next in 3 s', report: undefined },
     { ...look, width: columns },
@@ -118,23 +118,23 @@ describe('what a round has changed', () => {
       ],
     ],
   ])('K71 %s', (_, watched, lines) => {
-    expect(told(watched)).toEqual(lines)
+    expect(news(watched)).toEqual(lines)
   })
 })
 
 describe('the screen of svc health --watch', () => {
   test('K71 has one row for monitors that say the same, the worst first, and marks what the last round changed', () => {
     const broken = { ...many(260, 'ok'), ...many(40, 'failed', 260) }
-    const lines = shown(rounds(many(300, 'ok'), broken), undefined, undefined, 100)
+    const lines = screen(rounds(many(300, 'ok'), broken), undefined, undefined, 100)
     expect(lines[1]).toBe(`✗ UNHEALTHY * just now · 40 of 300 monitors failed · since ${clockOf(10_000)}`)
     expect(lines.slice(3, 6).map((line) => line.trimEnd())).toEqual([
       `> ✗ * App 40 monitors   connect: 10.0.0.7:9100 is failed                              since ${clockOf(10_000)}`,
       '  ✓   App 260 monitors',
       '',
     ])
-    expect(shown(rounds(many(300, 'ok'), broken, broken))[1]).not.toContain('*')
+    expect(screen(rounds(many(300, 'ok'), broken, broken))[1]).not.toContain('*')
     const recovered = rounds(many(300, 'ok'), broken, many(300, 'ok'))
-    expect(shown(recovered)[3]).toContain('> ✓ * App 40 monitors   was failed for 10 s')
+    expect(screen(recovered)[3]).toContain('> ✓ * App 40 monitors   was failed for 10 s')
   })
 
   const clockOf = (ms: number): string => new Date(began + ms).toTimeString().slice(0, 8)
@@ -142,23 +142,23 @@ describe('the screen of svc health --watch', () => {
   test.each([80, 40, 20, 3, 1])('K71 fits %i columns, and any height', (columns) => {
     const watched = rounds({ ...many(30, 'ok'), 'tcp 管理画面の応答がありません': 'failed' })
     for (const height of [1, 2, 5, 24, 60]) {
-      const lines = shown(watched, undefined, height, columns)
+      const lines = screen(watched, undefined, height, columns)
       expect(lines.length).toBeLessThanOrEqual(height)
       expect(lines.filter((line) => width(line) > Math.max(columns, 2))).toEqual([])
     }
-    if (columns >= 20) expect(shown(watched, undefined, 1, columns)[0]).toMatch(/^✗ UNHEALTHY/)
+    if (columns >= 20) expect(screen(watched, undefined, 1, columns)[0]).toMatch(/^✗ UNHEALTHY/)
   })
 
   test('K71 never says healthy of a server that is not reached, and says how old the last answer is', () => {
     const healthy = { 'tcp a': 'ok' } as const
     const lost = rounds(healthy, 'connection refused')
-    const lines = shown(lost, undefined, 24, 100, lost.at + 15_000)
+    const lines = screen(lost, undefined, 24, 100, lost.at + 15_000)
     expect(lines[1]).toBe(`? NOT REACHED * since ${clockOf(10_000)} · last answer 25 s ago · connection refused`)
     expect(lines.join('\n')).not.toMatch(/HEALTHY|UNHEALTHY|tcp a/)
-    expect(shown(rounds('connection refused'))[1]).not.toMatch(/HEALTHY/)
+    expect(screen(rounds('connection refused'))[1]).not.toMatch(/HEALTHY/)
     // What the schedule found 45 s ago, 3 s after the answer.
     const stored = rounds([healthy, 45])
-    expect(shown(stored, undefined, 24, 20, stored.at + 3_000)[1]).toMatch(/^✓ HEALTHY 48 s ago/)
+    expect(screen(stored, undefined, 24, 20, stored.at + 3_000)[1]).toMatch(/^✓ HEALTHY 48 s ago/)
   })
 
   /** The keys one after the other, and what they demand. */
@@ -281,8 +281,8 @@ describe('when a watch asks again, and when it ends', () => {
         gaveUp: 'Gave up after 2 attempts in 500 ms: not healthy; this server is asked once in 10 s at most',
       },
     ],
-  ])('K71 %s', (_, found, expected) => {
-    expect(found).toMatchObject(expected)
+  ])('K71 %s', (_, decision, expected) => {
+    expect(decision).toMatchObject(expected)
   })
 
   const plan = (
@@ -420,9 +420,9 @@ describe('svc health --watch in this process, on a clock whose time passes in pa
 
   test('K71 an unexpected failure gives the terminal back before it is reported', async () => {
     const { io, stdout } = capturedIo({ columns: 80 })
-    let screen = ''
+    let written = ''
     io.reportUncaught = async () => {
-      screen = stdout()
+      written = stdout()
     }
     const nothing = (): void => {}
     const wishes = { quit: nothing, now: nothing }
@@ -430,7 +430,7 @@ describe('svc health --watch in this process, on a clock whose time passes in pa
     expect(stdout()).toContain('\u001b[?1049h')
     await io.reportUncaught(new Error('unexpected'))
     live.close()
-    expect(screen).toMatch(/\[\?7h\S+\[\?25h\S+\[\?1049l$/)
-    expect(stdout()).toBe(screen)
+    expect(written).toMatch(/\[\?7h\S+\[\?25h\S+\[\?1049l$/)
+    expect(stdout()).toBe(written)
   })
 })

@@ -121,11 +121,11 @@ describe('the latest results of a type at one depth', () => {
 
 describe('what the schedule knows of a type, for a caller who prefers it to a run', () => {
   const texts = async ({ recent }: ReturnType<typeof fixture>, mode: ExecutionMode = 'Standard') => {
-    const found = await recent.stored('Sql', mode)
-    return found && [found.ageMs, ...found.run.monitors.map(({ name }) => name)]
+    const answer = await recent.stored('Sql', mode)
+    return answer && [answer.ageMs, ...answer.run.monitors.map(({ name }) => name)]
   }
 
-  test('H142 is as old as its oldest result', async () => {
+  test('H97 is as old as its oldest result', async () => {
     const all = fixture('tcp a', 'tcp b')
     all.latest.followSchedule(() => 60_000)
     all.scheduled(report('tcp a', [connected]))
@@ -143,7 +143,7 @@ describe('what the schedule knows of a type, for a caller who prefers it to a ru
     ['the schedule repeats one of them only', (_, name) => (name === 'tcp a' ? 60_000 : undefined)],
     ['the schedule repeats a shallower depth only', (_type, _name, mode) => (mode === 'Basic' ? 60_000 : undefined)],
     ['another node runs one of them', () => 60_000, (_, name) => name === 'tcp b'],
-  ])('H142 is nothing where %s', async (_, intervalOf, isElsewhere) => {
+  ])('H97 is nothing where %s', async (_, intervalOf, isElsewhere) => {
     const all = fixture('tcp a', 'tcp b')
     all.latest.followSchedule(intervalOf, isElsewhere)
     all.wholeRun([report('tcp a', [connected]), report('tcp b', [connected])])

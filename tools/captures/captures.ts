@@ -143,8 +143,8 @@ export async function writeRecording(fixture: Fixture): Promise<void> {
   const { text } = await fixture.capture(join(root, 'bin/run.js'), command, columns, { rows: 10, answer })
   // What is drawn between two ends of a round is the clock.
   const [drawn = ''] = text.split('\u001b[?7h')
-  const screens = [...drawn.matchAll(/just now.*?next in/gs)].map(({ index, 0: found }) =>
-    screenAfter(`${drawn.slice(0, index + found.length)} 2 s`, columns),
+  const screens = [...drawn.matchAll(/just now.*?next in/gs)].map(({ index, 0: piece }) =>
+    screenAfter(`${drawn.slice(0, index + piece.length)} 2 s`, columns),
   )
   const title = `${command}: 40 of 300 monitors fail, and are ok again`
   writeFileSync(join(root, 'docs/screens/watch-recording.svg'), recordingOf(screens, columns, themes.dark, title))

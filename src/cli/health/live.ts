@@ -5,9 +5,9 @@ import { columnsOf, painter } from '../io/terminal.ts'
 import { marks } from '../render/table.ts'
 import { renderHealth } from './screen.ts'
 import type { Show, WatchWishes } from './watch-plan.ts'
-import { type Demand, firstView, frameLines, keys, keysIn, roomFor, rowsOf, type View } from './watch-screen.ts'
+import { type Demand, firstView, frameLines, keys, keysIn, listHeight, rowsOf, type View } from './watch-screen.ts'
 
-/** What the screen needs besides the rounds. `next`: what happens next, in so many columns. */
+/** The parts of the screen besides the rounds. `next`: the text about the next round, in so many columns. */
 export type ScreenOptions = {
   readonly io: Io
   readonly title: string
@@ -31,7 +31,7 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
   let view: View = firstView(failuresOnly)
   let watched: Parameters<Show['answered']>[0] | undefined
   let entries: readonly Entry[] = []
-  let shown: readonly string[] = []
+  let onScreen: readonly string[] = []
   let releases: readonly (() => void)[] | undefined
   // Bytes are written as they are: no log of CI is a terminal that moves.
   const write = (text: string): void => void stdout.write(Buffer.from(text))
@@ -48,16 +48,16 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
     if (!releases) return
     const height = stdout.rows ?? 24
     const lines = report()
-    view = { ...view, scroll: Math.min(view.scroll, Math.max(0, (lines?.length ?? 0) - roomFor(height))) }
+    view = { ...view, scroll: Math.min(view.scroll, Math.max(0, (lines?.length ?? 0) - listHeight(height))) }
     const frame = { watched, view, height, now: clock.now().getTime(), title, next, report: lines }
     const look = { width: columnsOf(stdout, io.env), marks: marks(stdout.unicode), paint: painter(stdout.colour) }
     const drawn = frameLines(frame, look)
-    const changed = drawn.flatMap((line, at) => (line === shown[at] ? [] : `\u001b[${at + 1};1H\u001b[2K${line}`))
+    const changed = drawn.flatMap((line, at) => (line === onScreen[at] ? [] : `\u001b[${at + 1};1H\u001b[2K${line}`))
     if (changed.length > 0) write(changed.join(''))
-    shown = drawn
+    onScreen = drawn
   }
   const redraw = (before = ''): void => {
-    shown = []
+    onScreen = []
     write(`${before}\u001b[2J`)
     draw()
   }
@@ -77,7 +77,7 @@ export function liveScreen({ io, title, failuresOnly, atServer, wishes, next }: 
   const typed = (sent: Buffer | string): void => {
     for (const key of keysIn(String(sent))) {
       const action = Object.hasOwn(keys, key) ? keys[key] : undefined
-      const rows = watched ? rowsOf(watched, view, roomFor(stdout.rows ?? 24)) : []
+      const rows = watched ? rowsOf(watched, view, listHeight(stdout.rows ?? 24)) : []
       if (typeof action === 'function') view = action(view, rows)
       else if (action !== undefined) demands[action]()
     }

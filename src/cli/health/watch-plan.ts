@@ -19,7 +19,7 @@ export type WatchFlags = { readonly watch: boolean; readonly quiet: boolean; rea
   readonly [flag in 'interval' | 'within' | 'wait']?: number | undefined
 }
 
-/** What a command line asks for. Times are milliseconds. */
+/** The watch that a command line asks for. Times are milliseconds. */
 export type Plan = {
   /** From the beginning of a round to that of the next, which begins at least a second after its end. */
   readonly everyMs: number
@@ -38,8 +38,8 @@ const [usualMs, leastMs, mostMs] = [10_000, 2_000, 3_600_000]
 /** Reads the flags. Undefined: the command line asks for one answer. Throws Usage for flags that contradict each other. */
 export function watchPlan(flags: WatchFlags, output: Output, { stdout, env }: Io): Plan | undefined {
   const { interval, wait, quiet } = flags
-  const refuse = (wrong: unknown, message: string, hint: string): void => {
-    if (wrong) throw new Fault('Usage', message, { hints: [hint] })
+  const refuse = (isRefused: unknown, message: string, hint: string): void => {
+    if (isRefused) throw new Fault('Usage', message, { hints: [hint] })
   }
   const isLong = wait !== undefined && (flags.until ?? flags.within) !== undefined
   const other = flags.until === undefined ? 'within' : 'until'
@@ -137,7 +137,7 @@ export function whatNext({ until, withinMs = Number.POSITIVE_INFINITY, everyMs, 
   return { type: 'ask', at: Math.min(at, ends), soonest: Math.min(soonest, ends), isLast: at >= ends, leftMs }
 }
 
-/** What a reader wishes: the end of the watch, or another round now. */
+/** The wishes of a reader: the end of the watch, or another round now. */
 export type WatchWishes = { readonly quit: () => void; readonly now: () => void }
 
 /** How a watch is shown. */

@@ -6,16 +6,16 @@ import { cut, padEnd, width } from '../render/width.ts'
 import type { Look } from './text.ts'
 import { faces, knownIn, type State, states, type Watched, type WatchSubject } from './watched.ts'
 
-/** What the reader of the screen has chosen. */
+/** The choices of the reader of the screen. */
 export type View = {
   readonly failuresOnly: boolean
   /** The key of the selected row, and where it was. */
-  readonly selected: string | undefined
+  readonly selected?: string | undefined
   readonly at: number
   /** The keys of the rows that show their monitors. */
   readonly open: ReadonlySet<string>
-  /** The key of the monitor whose report is shown, and how far it is scrolled. */
-  readonly report: string | undefined
+  /** The key of the monitor whose report is visible, and how far it is scrolled. */
+  readonly report?: string | undefined
   readonly scroll: number
 }
 
@@ -39,14 +39,14 @@ const figures = /\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
 
 /**
  * The rows of the list, the worst first, and of these the latest. Monitors that say the same are one row, and so are those
- * that were ok all the time if the list is longer than `room`.
+ * that were ok all the time if the list is longer than `lines`.
  */
-export function rowsOf(watched: Watched, view: Pick<View, 'failuresOnly' | 'open'>, room: number): readonly WatchRow[] {
-  const shown = knownIn(watched).filter(
+export function rowsOf(watched: Watched, view: View, lines: number): readonly WatchRow[] {
+  const visible = knownIn(watched).filter(
     (one) => one.state !== 'ok' || (!view.failuresOnly && (one.name !== '' || one.before)),
   )
-  const foldsOk = shown.length > room
-  const groups = Map.groupBy(shown, ({ state, text, before, since }) =>
+  const foldsOk = visible.length > lines
+  const groups = Map.groupBy(visible, ({ state, text, before, since }) =>
     state !== 'ok' ? `${state} ${text.replace(figures, '#')}` : before ? `ok ${since}` : 'ok',
   )
   const order = ([, members]: readonly [string, readonly WatchSubject[]]): number => {
@@ -70,22 +70,15 @@ const sinceOf = ({ subjects }: WatchRow): number | undefined =>
     ? undefined
     : Math.min(...subjects.flatMap(({ since }) => since ?? []))
 
-export const firstView = (failuresOnly: boolean): View => ({
-  failuresOnly,
-  selected: undefined,
-  at: 0,
-  open: new Set(),
-  report: undefined,
-  scroll: 0,
-})
+export const firstView = (failuresOnly: boolean): View => ({ failuresOnly, at: 0, open: new Set(), scroll: 0 })
 
 /** The row that is selected. One that has left the list gives its place to the row that stands there now. */
 export function selectedIn(view: Pick<View, 'selected' | 'at'>, rows: readonly WatchRow[]): number {
-  const found = rows.findIndex(({ key }) => key === view.selected)
-  return found === -1 ? Math.max(0, Math.min(view.at, rows.length - 1)) : found
+  const index = rows.findIndex(({ key }) => key === view.selected)
+  return index === -1 ? Math.max(0, Math.min(view.at, rows.length - 1)) : index
 }
 
-/** What a key demands beyond another view. The last three are those of every terminal. */
+/** The demands of keys beyond another view. The last three are those of every terminal. */
 export type Demand = 'quit' | 'now' | 'interrupt' | 'suspend' | 'abort'
 
 const moved = (view: View, rows: readonly WatchRow[], by: number): View => {
@@ -108,7 +101,7 @@ function entered(view: View, rows: readonly WatchRow[]): View {
 const down = (view: View, rows: readonly WatchRow[]): View => moved(view, rows, 1)
 const up = (view: View, rows: readonly WatchRow[]): View => moved(view, rows, -1)
 
-/** What each key does, by the characters that a terminal sends for it. */
+/** The effect of each key, by the characters that a terminal sends for it. */
 export const keys: Readonly<Record<string, Demand | ((view: View, rows: readonly WatchRow[]) => View)>> = {
   q: 'quit',
   ' ': 'now',
@@ -139,7 +132,7 @@ const wordOf = (key: string, state: State): string => faces[state][key === 'verd
 const wholeSeconds = (ms: number): string => showDuration(Math.max(0, Math.floor(ms / 1_000)) * 1_000)
 const clock = (at: number): string => zonedTime(new Date(at)).time
 
-/** What it was before, and for how long: `was failed for 67 s`. */
+/** The state before, and how long it lasted: `was failed for 67 s`. */
 function beforeText({ key, before, since }: WatchSubject, beganAt: number): string {
   if (!before || since === undefined) return ''
   const duration = wholeSeconds(since - (before.since ?? beganAt))
@@ -151,8 +144,8 @@ export function changeLine(subject: WatchSubject, { at, beganAt }: Watched, look
   const { key, state, text } = subject
   const before = beforeText(subject, beganAt)
   const what = [...(key === 'verdict' ? [] : [titleOf({ key, subjects: [subject] })]), wordOf(key, state)].join(' ')
-  const said = `${what}${text === '' ? '' : `: ${text}`}${before === '' ? '' : ` (${before})`}`
-  return `${humanTime(at)} ${signOf(state, look)} ${said}`
+  const sentence = `${what}${text === '' ? '' : `: ${text}`}${before === '' ? '' : ` (${before})`}`
+  return `${humanTime(at)} ${signOf(state, look)} ${sentence}`
 }
 
 type Piece = { readonly text: string; readonly style?: Style | undefined }
@@ -179,25 +172,25 @@ export type WatchFrame = {
   readonly height: number
   /** Milliseconds since 1970. */
   readonly now: number
-  /** What is watched, and how. */
+  /** The target, and how it is watched. */
   readonly title: string
-  /** What happens next: `next in 7 s`, or what a check waits for. */
+  /** The next event: `next in 7 s`, or what a check waits for. */
   readonly next: (columns: number) => string
   /** The report of a monitor, if it is shown. */
   readonly report: readonly string[] | undefined
 }
 
 /** The lines of the list, or of a report, beside five others. */
-export const roomFor = (height: number): number => Math.max(1, height - 5)
+export const listHeight = (height: number): number => Math.max(1, height - 5)
 
 /** The lines of the screen, at most `height`, none longer than the terminal is wide. */
 export function frameLines(
   { watched, view, height, now, title, next, report }: WatchFrame,
   look: Look,
 ): readonly string[] {
-  const room = roomFor(height)
-  const list = report?.slice(view.scroll) ?? (watched ? listLines(watched, view, room, look) : [])
-  const body = Array.from({ length: room }, (_, at) => list[at] ?? '')
+  const lines = listHeight(height)
+  const list = report?.slice(view.scroll) ?? (watched ? listLines(watched, view, lines, look) : [])
+  const body = Array.from({ length: lines }, (_, at) => list[at] ?? '')
   const verdict = watched ? verdictLine(watched, now, look) : ''
   const shows = view.failuresOnly ? 'all' : 'failures'
   const help = `q quit  ${report ? 'enter back' : `f ${shows}  j/k move  enter report  space now`}   `
@@ -228,10 +221,10 @@ function verdictLine({ verdict, answeredAt, round }: Watched, now: number, look:
 /** Columns before the title of a row, at least for its text, and for its time. */
 const [before, leastText, timeWidth] = [6, 24, 16]
 
-function listLines(watched: Watched, view: View, room: number, look: Look): readonly string[] {
-  const rows = rowsOf(watched, view, room)
+function listLines(watched: Watched, view: View, lines: number, look: Look): readonly string[] {
+  const rows = rowsOf(watched, view, lines)
   const at = selectedIn(view, rows)
-  const first = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
+  const first = Math.max(0, Math.min(at - Math.floor(lines / 2), rows.length - lines))
   const titles = rows.map((row) => (row.isMember ? `  ${titleOf(row)}` : titleOf(row)))
   const available = look.width - before
   // The title alone on a narrow terminal, then with its text, then also with its time.
@@ -240,7 +233,7 @@ function listLines(watched: Watched, view: View, room: number, look: Look): read
   const titleWidth = hasText ? Math.min(Math.max(0, ...titles.map(width)), Math.floor(available * 0.4)) : available
   const textWidth = available - titleWidth - 2 - (hasTime ? timeWidth : 0)
   const { more } = look.marks
-  return rows.slice(first, first + room).map((row, index) => {
+  return rows.slice(first, first + lines).map((row, index) => {
     const [subject] = row.subjects
     const since = hasTime ? sinceOf(row) : undefined
     const text = cut(subject.state === 'ok' ? beforeText(subject, watched.beganAt) : subject.text, textWidth, more)

@@ -45,11 +45,11 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
   const { clock } = io
   let wake = new AbortController()
   const quit = new AbortController()
-  let wantsNow = false
+  let isDueNow = false
   const wishes: WatchWishes = {
     quit: () => quit.abort(new Fault('Interrupted', 'Ended before the first answer')),
     now: () => {
-      wantsNow = true
+      isDueNow = true
       wake.abort()
     },
   }
@@ -63,8 +63,8 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
     for (let number = 1; ; number += 1) {
       const began = clock.elapsed()
       // A gate needs what is found after it began. Who watches reads what the schedule of the server finds, unless asked.
-      const stored = atServer && plan.until === undefined && !wantsNow
-      wantsNow = false
+      const stored = atServer && plan.until === undefined && !isDueNow
+      isDueNow = false
       timing.dueAt = undefined
       const repeatsRefused = number === 1 || isLast
       last = await ask({ signal: AbortSignal.any([signal, quit.signal]), repeatsRefused, stored })
@@ -79,7 +79,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       show.answered(watched, { ...round, entries }, next)
       if (next.type === 'end') return ended(last, next, output)
       isLast = next.isLast
-      await pauseUntil(() => (wantsNow ? next.soonest : next.at))
+      await pauseUntil(() => (isDueNow ? next.soonest : next.at))
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -92,7 +92,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
   async function pauseUntil(due: () => number): Promise<void> {
     for (let left = due() - clock.elapsed(); left > 0; left = due() - clock.elapsed()) {
       // A wish for a round now changes when it is due, and is heard once.
-      const any = [signal, quit.signal, ...(wantsNow ? [] : [wake.signal])]
+      const any = [signal, quit.signal, ...(isDueNow ? [] : [wake.signal])]
       await clock.pause(left, AbortSignal.any(any)).catch(() => signal.throwIfAborted())
       quit.signal.throwIfAborted()
     }
@@ -135,7 +135,7 @@ async function showFor(options: WatchOptions, wishes: WatchWishes, timing: Timin
     // Only the write after the one that failed says that nobody reads any more.
     else if (!io.stdout.write(`${line}\n`) || !io.stdout.write('')) wishes.quit()
   }
-  let toldAt = Number.NEGATIVE_INFINITY
+  let newsAt = Number.NEGATIVE_INFINITY
   return {
     answered: (watched, round, next) => {
       if (next.type === 'ask') report?.(round, next.leftMs)
@@ -145,10 +145,10 @@ async function showFor(options: WatchOptions, wishes: WatchWishes, timing: Timin
       const look = { marks: marks(plan.until === undefined ? io.stdout.unicode : io.stderr.unicode) }
       const changes = changesOf(watched).filter(({ key }) => !flags.quiet || key === 'verdict')
       // A log shows that the watch goes on, and a pipe that nobody reads ends it.
-      const isSilent = plan.until === undefined && round.ended - toldAt >= reportEveryMs
-      const told = changes.length === 0 && isSilent ? [{ ...watched.verdict, before: undefined }] : changes
-      for (const change of told) print(changeLine(change, watched, look))
-      if (told.length > 0) toldAt = round.ended
+      const isSilent = plan.until === undefined && round.ended - newsAt >= reportEveryMs
+      const news = changes.length === 0 && isSilent ? [{ ...watched.verdict, before: undefined }] : changes
+      for (const change of news) print(changeLine(change, watched, look))
+      if (news.length > 0) newsAt = round.ended
     },
     close: () => {},
   }

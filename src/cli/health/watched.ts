@@ -26,7 +26,7 @@ export const faces = {
 export type State = keyof typeof faces
 export const states = Object.keys(faces) as readonly State[]
 
-type Found = {
+type Finding = {
   readonly key: string
   readonly type: string
   /** Empty for the answer of a type. */
@@ -36,7 +36,7 @@ type Found = {
 }
 
 /** A monitor, the answer of a type, or the verdict, as the rounds have found it. Instants are milliseconds since 1970. */
-export type WatchSubject = Found & {
+export type WatchSubject = Finding & {
   /** When this watch saw the state begin. Undefined: it was there in the first round. */
   readonly since: number | undefined
   /** The number of the round that saw it begin. */
@@ -69,7 +69,7 @@ const isUnanswered = ({ type }: WatchSubject, unanswered: ReadonlySet<string>): 
 /** Exit codes of a server that did not answer. */
 const notReached: ReadonlySet<number> = new Set([6, 7, 8])
 
-/** What is known after another round, which ended at `at`. `ages`: of each reading, the seconds since its run. */
+/** The state after another round, which ended at `at`. `ages`: of each reading, the seconds since its run. */
 export function afterRound(
   before: Watched | undefined,
   {
@@ -79,22 +79,22 @@ export function afterRound(
   }: { readonly at: number; readonly readings: readonly EntryReading[]; readonly ages: readonly number[] },
 ): Watched {
   const round = (before?.round ?? 0) + 1
-  const turned = (found: Found, earlier: WatchSubject | undefined): WatchSubject => {
-    if (earlier?.state === found.state) return { ...earlier, ...found }
-    return { ...found, since: before && at, round, before: earlier }
+  const turned = (finding: Finding, earlier: WatchSubject | undefined): WatchSubject => {
+    if (earlier?.state === finding.state) return { ...earlier, ...finding }
+    return { ...finding, since: before && at, round, before: earlier }
   }
   const unanswered = new Set(readings.filter(({ error }) => error).map(({ type }) => type))
   // The machine has no type: any answer has its checks.
   if (unanswered.size === readings.length) unanswered.add('')
   const host = worstHost(readings)
-  const found = [
-    ...readings.map(typeFound),
-    ...(host ? [monitorFound('', host)] : []),
+  const findings = [
+    ...readings.map(typeFinding),
+    ...(host ? [monitorFinding('', host)] : []),
     ...readings.flatMap(({ type, monitors }) =>
-      monitors.filter((one) => !one.host).map((one) => monitorFound(type, one)),
+      monitors.filter((one) => !one.host).map((one) => monitorFinding(type, one)),
     ),
   ]
-  const subjects = new Map(found.map((one) => [one.key, turned(one, before?.subjects.get(one.key))]))
+  const subjects = new Map(findings.map((one) => [one.key, turned(one, before?.subjects.get(one.key))]))
   // The whole server was not reached, or is again: what is known of each type is what there was before.
   for (const [key, subject] of before?.subjects ?? []) {
     if (!subjects.has(key) && subject.name !== '' && isUnanswered(subject, unanswered)) subjects.set(key, subject)
@@ -105,7 +105,7 @@ export function afterRound(
     at,
     beganAt: before?.beganAt ?? at,
     answeredAt: answered.length > 0 ? at - Math.max(...answered) * 1_000 : before?.answeredAt,
-    verdict: turned(verdictFound(readings, knownIn({ subjects, unanswered })), before?.verdict),
+    verdict: turned(verdictFinding(readings, knownIn({ subjects, unanswered })), before?.verdict),
     subjects,
     unanswered,
   }
@@ -117,13 +117,13 @@ function stateOf(reading: EntryReading): State {
   return level === 'unknown' ? 'not checked' : level
 }
 
-function typeFound(reading: EntryReading): Found {
+function typeFinding(reading: EntryReading): Finding {
   const { type } = reading
   const [text = ''] = ownCauses(reading)
   return { key: `type ${type}`, type, name: '', state: text === '' ? 'ok' : stateOf(reading), text }
 }
 
-function monitorFound(type: string, { name, level, results }: MonitorReading): Found {
+function monitorFinding(type: string, { name, level, results }: MonitorReading): Finding {
   const ran = results.filter((result) => !isConsequence(result))
   const [worst] = (ran.length > 0 ? ran : results).toSorted(bySeverity)
   const state = level === 'fail' && ran.length === 0 ? 'idle' : level
@@ -132,8 +132,8 @@ function monitorFound(type: string, { name, level, results }: MonitorReading): F
 }
 
 /** The worst of the answers. What was not reached is never healthy. */
-function verdictFound(readings: readonly EntryReading[], subjects: readonly WatchSubject[]): Found {
-  const found = new Set(readings.map(stateOf))
+function verdictFinding(readings: readonly EntryReading[], subjects: readonly WatchSubject[]): Finding {
+  const worst = new Set(readings.map(stateOf))
   const monitors = subjects.filter(({ name }) => name !== '')
   const failed = monitors.filter(({ state }) => state === 'fail' || state === 'idle').length
   const warnings = monitors.filter(({ state }) => state === 'warn').length
@@ -143,11 +143,11 @@ function verdictFound(readings: readonly EntryReading[], subjects: readonly Watc
     ...(warnings > 0 ? [count(warnings, 'monitor with a warning', 'monitors with a warning')] : []),
     ...readings.flatMap(({ error }) => error?.message ?? []).slice(0, 1),
   ]
-  const state = readings.length === 0 ? 'not checked' : (states.find((one) => found.has(one)) ?? 'ok')
+  const state = readings.length === 0 ? 'not checked' : (states.find((one) => worst.has(one)) ?? 'ok')
   return { key: 'verdict', type: '', name: '', state, text: texts.join(', ') }
 }
 
-/** What the latest round has changed, the verdict last. Of the first round: what is not ok. */
+/** The changes of the latest round, the verdict last. Of the first round: what is not ok. */
 export function changesOf(watched: Watched): readonly WatchSubject[] {
   const { verdict, round } = watched
   const changed = knownIn(watched).filter((one) => one.round === round && (one.state !== 'ok' || one.before))

@@ -323,7 +323,7 @@ export function healthPart(
             callerTimeoutMs: call.timeoutMs,
             cause: causeOf(call),
           })
-        return call.stored && recent ? recent.stored(type, mode).then((found) => found ?? shared()) : shared()
+        return call.stored && recent ? recent.stored(type, mode).then((answer) => answer ?? shared()) : shared()
       }),
     recent: async (views, which) => {
       const { types, ownTypes: own } = current.facts

@@ -66,7 +66,7 @@ export class RecentRuns {
   }
 
   /**
-   * What the schedule knows of a type at a depth, as old as its oldest result. Undefined where it does not repeat each
+   * The latest results that the schedule has of a type at a depth, as old as its oldest result. Undefined where it does not repeat each
    * monitor, or one has no result that counts.
    */
   async stored(type: ServerType, mode: ExecutionMode): Promise<Shared | undefined> {
