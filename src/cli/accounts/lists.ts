@@ -1,6 +1,7 @@
 import { count } from '../../core/base/format.ts'
 import { isObject, type JsonObject } from '../../core/base/json.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
+import { fromEntry } from '../../core/protocol/service/facts.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
@@ -311,16 +312,10 @@ export const revokedKeys = document<{ readonly name: string; readonly revoked: t
   members: { name: string, revoked: flag },
 })
 
-/** The members of an object of the interface under their names in documents: `LastUsedAt` as `lastUsedAt`. */
-type InDocument<Dto> = { readonly [Name in keyof Dto & string as Uncapitalize<Name>]: Dto[Name] }
-
-export const sessionRow = (session: UserSession): InDocument<UserSession> =>
-  Object.fromEntries(
-    Object.entries(session).map(([name, value]) => [name.charAt(0).toLowerCase() + name.slice(1), value]),
-  ) as InDocument<UserSession>
+export const sessionRow = (session: UserSession) => fromEntry(session)
 
 /** The sessions of a user. A table shows the beginning of the id, which is enough to end the session. */
-export const sessions = list<InDocument<UserSession>>()({
+export const sessions = list<ReturnType<typeof sessionRow>>()({
   around: ['target', 'userName'],
   beneath: 'target',
   rows: 'sessions',
@@ -373,6 +368,23 @@ export const audit = list<AuditFacts>()({
     { key: 'correlationId', is: orNull(string) },
   ],
 })
+
+/** The entries of all pages of a list. `page` gives those after a name. */
+export async function allPages<Entry>(
+  page: (after?: string) => Promise<readonly Entry[]>,
+  nameOf: (entry: Entry) => string | undefined,
+): Promise<readonly Entry[]> {
+  const entries: Entry[] = []
+  for (let after: string | undefined; ; ) {
+    const next = await page(after)
+    entries.push(...next)
+    const last = next.at(-1)
+    // What is not sorted by name would never end.
+    const name = last && nameOf(last)
+    if (name === undefined || name === after) return entries
+    after = name
+  }
+}
 
 /**
  * All users, page by page. `page` gives those after a name, sorted by name, and nothing after the last. The first page may

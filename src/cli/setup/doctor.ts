@@ -181,7 +181,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   }
   if (second) return warning(second.warning.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
-  await using session = await openAdmin(flags, env, signal)
+  await using session = await openAdmin(flags, env)
   const any = await session.admin.users.any()
   const other = otherStoreWarning(value, homeOf(env))
   if (other !== undefined) return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')

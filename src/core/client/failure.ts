@@ -147,6 +147,7 @@ export function refusal(
   const fields = fieldFaults(status)
   return new Fault(fault, message, {
     remoteStatus: code,
+    ...(words === '' ? {} : { remoteMessage: words }),
     hints: hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),

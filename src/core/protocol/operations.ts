@@ -1,3 +1,4 @@
+import { administration } from './administration.ts'
 import {
   AcknowledgeFault,
   AcknowledgeFaultResponse,
@@ -42,7 +43,7 @@ import {
   UnAssignRoles,
   UnAssignRolesResponse,
 } from './dtos.ts'
-import type { Dto, Infer } from './schema.ts'
+import { type Dto, type Field, type Infer, schemaOf } from './schema.ts'
 
 export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
 export type OperationRoute = {
@@ -68,13 +69,28 @@ export type OperationSpec = {
   readonly response: Dto
   /** Who may call. Required, so that no operation is public by omission. */
   readonly caller: WhoMayCall
-  /** Fields refused in a query, because queries are logged (N7). */
-  readonly neverInQuery: readonly string[]
+  /** Refused in a query beside the fields that are secret (N7). */
+  readonly neverInQuery?: readonly string[]
   /** A batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
   readonly batch?: true
   /** Statuses of its refusals, in addition to those of every operation. */
   readonly refusals: readonly number[]
 }
+
+const isSecret = (field: Field): boolean => {
+  const schema = schemaOf(field)
+  return schema.kind === 'text' && schema.secret === true
+}
+
+/** The fields with a password, a key or a code. */
+export const secretFields = ({ fields }: Dto): readonly string[] =>
+  Object.entries(fields).flatMap(([name, field]) => (isSecret(field) ? [name] : []))
+
+/** The parameters that no query may have, because queries are logged (N7). */
+export const neverInQuery = ({ request, neverInQuery = [] }: OperationSpec): readonly string[] => [
+  ...secretFields(request),
+  ...neverInQuery,
+]
 
 /** A route named after the request (R2); `{name}[]` accepts a batch (R3). */
 export type ReplyRoute = {
@@ -111,7 +127,7 @@ export const operations = {
     request: Authenticate,
     response: AuthenticateResponse,
     caller: 'anyone',
-    neverInQuery: ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'oauth_verifier', 'response'],
+    neverInQuery: ['RefreshToken'],
     refusals: [401, 404, 405, 429],
   },
   getAccessToken: {
@@ -122,7 +138,6 @@ export const operations = {
     request: GetAccessToken,
     response: GetAccessTokenResponse,
     caller: 'anyone',
-    neverInQuery: ['RefreshToken'],
     refusals: [401],
   },
   assignRoles: {
@@ -133,7 +148,6 @@ export const operations = {
     request: AssignRoles,
     response: AssignRolesResponse,
     caller: 'Admin',
-    neverInQuery: [],
     batch: true,
     refusals: [404, 409],
   },
@@ -145,7 +159,6 @@ export const operations = {
     request: UnAssignRoles,
     response: UnAssignRolesResponse,
     caller: 'Admin',
-    neverInQuery: [],
     batch: true,
     refusals: [404, 409],
   },
@@ -157,7 +170,6 @@ export const operations = {
     request: GiveBackRoles,
     response: GiveBackRolesResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [409],
   },
   healthCheck: {
@@ -168,7 +180,6 @@ export const operations = {
     request: HealthCheckRequest,
     response: HealthCheckResponse,
     caller: 'anyone',
-    neverInQuery: [],
     batch: true,
     refusals: [],
   },
@@ -180,7 +191,6 @@ export const operations = {
     request: GetServerTypes,
     response: GetServerTypesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [],
   },
   history: {
@@ -191,7 +201,6 @@ export const operations = {
     request: GetHistory,
     response: GetHistoryResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 404],
   },
   impact: {
@@ -202,7 +211,6 @@ export const operations = {
     request: GetImpact,
     response: GetImpactResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 404],
   },
   startDrill: {
@@ -213,7 +221,6 @@ export const operations = {
     request: StartDrill,
     response: StartDrillResponse,
     caller: { permission: 'drill' },
-    neverInQuery: [],
     refusals: [404, 409, 429],
   },
   getDrill: {
@@ -227,7 +234,6 @@ export const operations = {
     request: GetDrill,
     response: GetDrillResponse,
     caller: { permission: 'drill' },
-    neverInQuery: [],
     refusals: [404],
   },
   getSilences: {
@@ -238,7 +244,6 @@ export const operations = {
     request: GetSilences,
     response: GetSilencesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403],
   },
   silenceMonitors: {
@@ -249,7 +254,6 @@ export const operations = {
     request: SilenceMonitors,
     response: SilenceMonitorsResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [409],
   },
   endSilence: {
@@ -260,7 +264,6 @@ export const operations = {
     request: EndSilence,
     response: EndSilenceResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [404],
   },
   acknowledge: {
@@ -271,7 +274,6 @@ export const operations = {
     request: AcknowledgeFault,
     response: AcknowledgeFaultResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [404, 409],
   },
   getNodes: {
@@ -282,7 +284,6 @@ export const operations = {
     request: GetNodes,
     response: GetNodesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 409],
   },
   forgetNode: {
@@ -293,7 +294,6 @@ export const operations = {
     request: ForgetNode,
     response: ForgetNodeResponse,
     caller: 'Admin',
-    neverInQuery: [],
     refusals: [404, 409],
   },
   reportHeartbeat: {
@@ -307,7 +307,6 @@ export const operations = {
     request: ReportHeartbeat,
     response: ReportHeartbeatResponse,
     caller: { permission: 'heartbeat' },
-    neverInQuery: ['Output'],
     refusals: [409, 429],
   },
   changePassword: {
@@ -318,7 +317,6 @@ export const operations = {
     request: ChangePassword,
     response: ChangePasswordResponse,
     caller: 'user',
-    neverInQuery: ['CurrentPassword', 'NewPassword'],
     refusals: [409, 429],
   },
   getSessions: {
@@ -329,7 +327,6 @@ export const operations = {
     request: GetSessions,
     response: GetSessionsResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [404],
   },
   endSession: {
@@ -343,9 +340,9 @@ export const operations = {
     request: EndSession,
     response: EndSessionResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [404],
   },
+  ...administration,
 } as const satisfies Record<string, OperationSpec>
 
 export type Operation = keyof typeof operations

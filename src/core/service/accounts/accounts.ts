@@ -6,11 +6,14 @@ import type { Admin } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
 import type { Accounts } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
+import type { Administration } from './administration.ts'
 
 export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>> & {
   /** For a single request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
+  /** Administration for callers who have been authorized. */
+  readonly administration: () => Promise<Administration>
   readonly ownSignIn: Services['ownSignIn']
   readonly heartbeats: Services['heartbeats']
 }
@@ -49,16 +52,21 @@ export function accountsPart(
       heartbeats: heartbeatAdmin(() => data(false)),
     }
   }
+  const operations = lazy(async () => {
+    const { administrationOver } = await import('./administration.ts')
+    return administrationOver(await admin(), { providers: ways?.openid ?? [] })
+  })
   const ready = async (signal?: AbortSignal): Promise<void> => {
     await (await accounts()).data.ping(signal)
   }
   return {
     accounts,
     admin,
+    administration: operations.get,
     ready,
     preload: async () => {
       const { preloadProviders } = await import('../../accounts/auth/index.ts')
-      await Promise.all([preloadProviders(ways), admin(), ready().catch(unlessStoreFails)])
+      await Promise.all([preloadProviders(ways), operations.get(), ready().catch(unlessStoreFails)])
     },
     firstUse: async ({ knownPrefixes }) => await knownPrefixes.loadRecent().catch(unlessStoreFails),
     heartbeats: async () => await heartbeatsByOwnClock(await data(false)),

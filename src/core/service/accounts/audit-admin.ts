@@ -37,6 +37,7 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
         }
         return (await audit.list(filter)).map(auditFacts)
       },
+      noteReading: async (by) => await (await data()).audit.write('audit.read', undefined, by),
       head: async () => {
         const { head } = await seals()
         return head && { ...head, at: new Date(head.at) }

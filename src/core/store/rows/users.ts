@@ -93,7 +93,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
     find: (nameOrEmail) => one((db) => byName(db, nameKey(nameOrEmail))),
     behind: (kind, hash) => one((db) => behind[kind](db, hash)),
     byId: (id) => one((db) => userRowsOf(db, id)),
-    list: (after) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, after))),
+    list: (after, take) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, { after, take }))),
     count: async (role) => {
       const at = await ends.settle()
       return await link.read((db) => countUsers(db, role, at))
@@ -105,11 +105,15 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
       const at = await ends.settle()
       return await link.read((db) => anyAdmin(db, at))
     },
-    holders: async (role, after) => {
+    holders: async (role, after, take) => {
       const at = await ends.settle()
       const ofRole = await link.read((db) => countUsers(db, role, at))
       return await ends.users((db) =>
-        userRows(db).where('users.id', 'in', idsOfHolders(db, after, { role, at, few: ofRole <= usersPerPage })),
+        userRows(db).where(
+          'users.id',
+          'in',
+          idsOfHolders(db, { after, take }, { role, at, few: ofRole <= usersPerPage }),
+        ),
       )
     },
     roleNames: async () => {
@@ -233,16 +237,18 @@ async function countUsers(db: Db, role: string | undefined, at: number): Promise
 /** The condition of a grant that has not ended. */
 const isHeldAt = (at: number) => sql<boolean>`("endsAt" IS NULL OR "endsAt" > ${at})`
 
+type UserPage = { readonly after: string | undefined; readonly take: number | undefined }
+
 /** The ids of the next users by name. */
-function idsOfPage(db: Db, after: string | undefined) {
-  const ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(usersPerPage)
+function idsOfPage(db: Db, { after, take = usersPerPage }: UserPage) {
+  const ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(take)
   return after === undefined ? ids : ids.where('one.nameKey', '>', nameKey(after))
 }
 
 /** The ids of the next holders of a role by name. `few`: whether all of them fit on one page. */
 function idsOfHolders(
   db: Db,
-  after: string | undefined,
+  page: UserPage,
   { role, at, few }: { readonly role: string; readonly at: number; readonly few: boolean },
 ) {
   const holding = db
@@ -251,7 +257,7 @@ function idsOfHolders(
     .where('held.kind', '=', 'role')
     .where('held.name', '=', role)
     .where(isHeldAt(at))
-  const ids = idsOfPage(db, after)
+  const ids = idsOfPage(db, page)
   // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
   return few
     ? ids.where('one.id', 'in', holding)
