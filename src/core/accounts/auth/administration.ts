@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { Fault, invalidField } from '../../base/errors.ts'
 import { coversPermission } from '../../protocol/index.ts'
 import type { Admin, AdminActor, DigestConsent, KeyFacts, NewUser, UserFacts } from '../../protocol/service/service.ts'
-import type { Actor, Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
+import type { Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,

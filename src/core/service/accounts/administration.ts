@@ -13,7 +13,7 @@ import {
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { Admin, AdminActor, DigestConsent } from '../../protocol/service/service.ts'
-import { headText, readHead } from '../../store/audit/index.ts'
+import { readHead } from '../../store/audit/index.ts'
 
 /** Who calls. `session`: of a caller over HTTP, the session or the key. */
 export type AdminCaller = AdminActor & { readonly session?: string | undefined; readonly signal: AbortSignal }
