@@ -2,6 +2,7 @@ import { lists, prints } from '../cli/command/base.ts'
 import { boolean, connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { askLine, canAsk, newPassword } from '../cli/command/prompt.ts'
 import type { Io } from '../cli/io/io.ts'
+import { machine } from '../cli/io/process.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { note } from '../cli/render/note.ts'
 import { newNameFlag } from '../cli/roles/new-names.ts'
@@ -19,6 +20,7 @@ import {
 } from '../cli/session/admin.ts'
 import { identityFlags, providerFor } from '../cli/session/identity-flags.ts'
 import type { SessionFlags } from '../cli/session/session.ts'
+import type { CommandTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/base/errors.ts'
 import { adminWarning, passwordRule } from '../core/base/names.ts'
 import type { Request, UserEntry } from '../core/protocol/index.ts'
@@ -80,6 +82,24 @@ abstract class UserCommand extends AdminCommand {
   }
 }
 
+const mustChangeFlags = {
+  'must-change': boolean({
+    description: 'The user must change the password before anything else; default if you type it for another user',
+    exclusive: ['no-password', 'no-digest'],
+  }),
+  'no-must-change': boolean({ description: 'The user may keep the password', exclusive: ['must-change'] }),
+} as const
+
+/** Whether a password is for the time until its user changes it: always, never, or if somebody else has typed it. */
+const mustChange = (
+  flags: { readonly 'must-change'?: boolean | undefined; readonly 'no-must-change'?: boolean | undefined },
+  isTyped: boolean,
+  { target, userName }: { readonly target: CommandTarget; readonly userName: string },
+): boolean => {
+  const own = target.kind === 'server' ? target.profile?.user : machine.accountName()
+  return flags['must-change'] === true || (isTyped && !flags['no-must-change'] && own !== userName)
+}
+
 const newDigest = 'Also allow sign-in by HTTP Digest, if svc.yaml enables it; stores a second secret'
 
 export class UsersAdd extends UserCommand {
@@ -105,6 +125,7 @@ from standard input with --password-stdin; it is never part of the command line.
       exclusive: ['no-password'],
     }),
     'no-password': boolean({ description: 'No password: the user signs in only with keys (svc keys create)' }),
+    ...mustChangeFlags,
     ...changeFlags,
   }
 
@@ -127,12 +148,12 @@ from standard input with --password-stdin; it is never part of the command line.
       const { email, 'display-name': displayName, role: roles = [], permission: permissions = [] } = flags
       const { newUserProblems: problems } = await loadAccountRules()
       const values = { userName, email, displayName, roles, permissions }
+      // Only the first user makes the store.
+      const exists = target.kind === 'server' || (await hasStoreFile(flags, this.io.env))
       if (prompts) {
         // Nobody types a password for values that are refused, or for a store that cannot be used.
         refuseProblems(await problems(values))
-        // Only the first user makes the store.
-        const fault =
-          target.kind === 'server' || (await hasStoreFile(flags, this.io.env)) ? await taken(admin, values) : undefined
+        const fault = exists ? await taken(admin, values) : undefined
         if (fault) throw fault
       }
       const refusal = async (password: string) => inUserWords(await problems({ ...values, password }))
@@ -141,6 +162,8 @@ from standard input with --password-stdin; it is never part of the command line.
         UserName: userName,
         Password: password,
         ...digestFlags(flags),
+        // Who makes the store is its first Admin.
+        MustChangePassword: mustChange(flags, prompts && piped === undefined && exists, { target, userName }),
         Email: email,
         DisplayName: displayName,
         Roles: roles,
@@ -281,6 +304,7 @@ computed from the password. --no-digest removes only that secret, keeps the pass
       description: 'Remove the digest secret and keep the password',
       exclusive: ['digest', 'digest-for-admin', 'password-stdin'],
     }),
+    ...mustChangeFlags,
     ...changeFlags,
   }
 
@@ -288,7 +312,7 @@ computed from the password. --no-digest removes only that secret, keeps the pass
     const { args, flags } = await this.parse(UsersPasswd)
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
-    await this.sayTarget(flags)
+    const target = await this.sayTarget(flags)
     if (flags['no-digest']) {
       return await this.onUser(
         name,
@@ -308,7 +332,14 @@ computed from the password. --no-digest removes only that secret, keeps the pass
       const refusal = async (typed: string) => inUserWords(await passwordProblems('Password', typed, owner))
       const ask = { message: `New password for ${userName}:`, rule: passwordRule, stdin, refusal }
       const password = piped ?? (await newPassword(ask, this.io, signal))
-      const set = { UserName: userName, Password: password, ...digestFlags(flags), Reason: flags.reason }
+      const MustChangePassword = mustChange(flags, piped === undefined, { target, userName })
+      const set = {
+        UserName: userName,
+        Password: password,
+        MustChangePassword,
+        ...digestFlags(flags),
+        Reason: flags.reason,
+      }
       const user = userOf((await admin.service.setPassword(set, admin.call)).User)
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       await this.printUser({ user, sentence }, admin)

@@ -32,6 +32,7 @@ const user = (text: Text): UserFacts => ({
   displayName: text('displayName'),
   disabled: true,
   hasPassword: true,
+  mustChangePassword: true,
   digest: 'valid' as const,
   createdAt: at,
   roles: [text('role'), text('role2')],
@@ -100,7 +101,8 @@ const sample = <Row, Place extends string, Extra extends string>(
   members,
 })
 
-const userMembers = 'id userName email displayName roles permissions disabled hasPassword digest createdAt'
+const userMembers =
+  'id userName email displayName roles permissions disabled hasPassword mustChangePassword digest createdAt'
 const changeMembers = 'UserName Action Outcome Changed Unchanged AllRoles AllPermissions'
 
 const samples: Readonly<Record<string, Sample>> = {

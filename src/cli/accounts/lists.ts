@@ -45,13 +45,18 @@ export function renderUser(
     ['Roles', names(user.roles)],
     ['Permissions', names(user.permissions)],
     ['State', user.disabled ? { text: 'disabled: cannot sign in', style: 'caution' } : ''],
-    ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key, or at a provider', style: 'caution' }],
+    ['Password', passwordText(user)],
     ['Digest', user.digest === undefined ? '' : digestTexts[user.digest]],
     ['Since', moment(user.createdAt)],
     ['Id', user.id],
     ['Store', store],
   ]
   return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
+}
+
+function passwordText({ hasPassword, mustChangePassword }: UserFacts): CellText {
+  if (!hasPassword) return { text: 'none: signs in with a key, or at a provider', style: 'caution' }
+  return mustChangePassword ? { text: 'must be changed before anything else', style: 'caution' } : ''
 }
 
 /** Whether the user can sign in by HTTP Digest. Almost nobody does, so that its absence is not worth a line. */
@@ -192,6 +197,7 @@ export const users = list<UserFacts>()({
     { key: 'displayName', is: orNull(string) },
     { key: 'disabled', is: flag, field: false },
     { key: 'hasPassword', is: flag, field: false },
+    { key: 'mustChangePassword', is: flag, field: false },
     { key: 'digest', is: orNull(oneOf('none', 'valid', 'not for Admin')), field: false },
     { key: 'createdAt', is: dateTime, title: 'SINCE' },
   ],
@@ -204,6 +210,7 @@ export const users = list<UserFacts>()({
     'permissions',
     'disabled',
     'hasPassword',
+    'mustChangePassword',
     'digest',
     'createdAt',
   ],

@@ -171,7 +171,7 @@ async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
 }
 
 async function checkStore(examination: Examination): Promise<Outcome> {
-  const { flags, env, signal } = examination
+  const { flags, env } = examination
   const { value = '', note } = await readInForce(examination, 'store')
   const { secondStore } = await import('../session/service-store.ts')
   const second = await secondStore(flags, env)

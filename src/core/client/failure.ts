@@ -3,6 +3,7 @@ import type { ProxyServer } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
+  mustChangeCode,
   type Operation,
   type OperationSpec,
   operations,
@@ -148,7 +149,8 @@ export function refusal(
   return new Fault(fault, message, {
     remoteStatus: code,
     ...(words === '' ? {} : { remoteMessage: words }),
-    hints: hintsFor(fault, request, received),
+    hints:
+      errorCode === mustChangeCode ? [`svc passwd --server ${request.server}`] : hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),

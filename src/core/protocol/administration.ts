@@ -39,7 +39,7 @@ const page = {
 /** Names similar to this one, in place of a page. */
 const like = { Like: textOf({ max: limits.nameCharacters }) } as const
 /** Digest: also make a secret for sign-in by HTTP Digest (A12), valid for an Admin only with DigestForAdmin. */
-const aboutPassword = { Digest: flag, DigestForAdmin: flag } as const
+const aboutPassword = { Digest: flag, DigestForAdmin: flag, MustChangePassword: flag } as const
 
 export const UserEntry = dto('UserEntry', {
   Id: text,
@@ -48,6 +48,8 @@ export const UserEntry = dto('UserEntry', {
   DisplayName: text,
   Disabled: flag,
   HasPassword: flag,
+  /** The user may do nothing before the password is changed (P71). */
+  MustChangePassword: flag,
   /** `none`, `valid` or `not for Admin`. Absent in lists. */
   Digest: text,
   CreatedAt: date,

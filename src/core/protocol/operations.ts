@@ -377,5 +377,9 @@ export const auditHeadKey = 'svc.auditHead'
 /** The ErrorCode of that refusal. */
 export const otherCaseCode = 'OtherCase'
 
+/** The ErrorCode of a caller who has to change the password first (P71), and the entry of the Meta of that sign-in. */
+export const mustChangeCode = 'PasswordMustChange'
+export const mustChangeKey = 'svc.mustChangePassword'
+
 /** The ErrorCode of a pattern that covers no monitor (Q1). */
 export const coversNothingCode = 'CoversNothing'

@@ -17,6 +17,7 @@ import {
   isOfKind,
   maySendHeartbeat,
   maySilence,
+  mustChangeCode,
   operations,
   type Request,
   type Response,
@@ -265,7 +266,7 @@ async function admitted(
 ): Promise<{ readonly actor: Actor; readonly identity: Identity | undefined }> {
   const { caller, correlationId } = call
   if (caller.kind === 'local') return { actor: localActor(caller, correlationId), identity: undefined }
-  const identity = await access.identifyCaller(call)
+  const identity = await access.identifyCaller(call, operation === 'changePassword')
   if (!identity) throw new Fault('Unauthorized')
   const required = operations[operation].caller
   if (required === 'user' && identity.via === 'key') throw new Fault('Forbidden', 'Not with a key: sign in as the user')
@@ -402,6 +403,7 @@ async function identified(
     const { access } = await accounts()
     return await access.identifyCaller(call)
   } catch (error) {
+    if (error instanceof Fault && error.errorCode === mustChangeCode) throw error
     const refused = error instanceof Fault && (error.fault === 'Unauthorized' || error.fault === 'TooManyRequests')
     if (refused && isSecretOfUser(call)) throw error
     if (!call.signal.aborted && !isStoreFailure(error)) throw error

@@ -55,9 +55,10 @@ export type Grant = {
  */
 export type Holdings = Grants & { readonly grants: readonly Grant[] }
 /** Grants that have ended are not among them. */
-export type User = UserRow & Holdings
+export type User = UserRow & Holdings & { readonly mustChangePassword: boolean }
 /** The values of a user to add, who holds the roles and permissions permanently. */
-export type UserToAdd = Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'grants'> & {
+export type UserToAdd = Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'grants' | 'mustChangePassword'> & {
+  readonly mustChangePassword?: boolean | undefined
   readonly digest?: DigestSecret | undefined
 }
 
@@ -361,13 +362,13 @@ export type Data = {
     /**
      * Ends every session and token of the user (epoch + 1). With `replaces`, the hash that was just verified, it only
      * rehashes the same password: it ends nothing, and does nothing when the password has changed meanwhile. A new
-     * password replaces the digest secret of the user by `digest`, or removes it.
+     * password replaces the digest secret of the user by `digest`, or removes it. `mustChange`: until the user has changed it.
      */
     readonly setPassword: (
       id: string,
       passwordHash: string,
       actor: Actor | { readonly replaces: string },
-      digest?: DigestSecret,
+      more?: { readonly digest?: DigestSecret | undefined; readonly mustChange?: boolean | undefined },
     ) => Promise<void>
     /**
      * A user's own change. Ends every session and token of the user (epoch + 1) and begins `signIn`, made for the new

@@ -54,12 +54,12 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
       const { store, user } = await withUser(userName)
       return withDigest(userFacts(user), await store.digest.secret(user.id))
     },
-    async passwd(userName, password, by, consent) {
+    async passwd(userName, password, by, consent, mustChange = false) {
       const { store, user } = await withUser(userName)
       refuseFields(await passwordProblems('Password', password, user))
       const digest = await newSecret(user, password, consent)
-      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), by, digest)
-      return withDigest(userFacts({ ...user, passwordHash: '' }), digest)
+      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), by, { digest, mustChange })
+      return withDigest(userFacts({ ...user, passwordHash: '', mustChangePassword: mustChange }), digest)
     },
     async removeDigest(userName, by) {
       const { store, user } = await withUser(userName)
@@ -141,8 +141,9 @@ export async function problems(input: NewUser): Promise<Problems> {
 /** Validates a new user. Throws one Fault that names every invalid field. */
 async function checked(input: NewUser): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
   refuseFields(await problems(input))
-  const { userName, email, displayName } = input
+  const { userName, email, displayName, mustChangePassword } = input
   return {
+    mustChangePassword,
     userName: userName.normalize('NFC'),
     email: email?.normalize('NFC'),
     displayName,
@@ -166,6 +167,7 @@ export const userFacts = (user: User): UserFacts => ({
   displayName: user.displayName,
   disabled: user.disabled,
   hasPassword: user.passwordHash !== undefined,
+  mustChangePassword: user.mustChangePassword,
   createdAt: new Date(user.createdAt),
   roles: user.roles,
   permissions: user.permissions,

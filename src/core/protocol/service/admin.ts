@@ -28,9 +28,15 @@ export type Admin = {
     readonly show: (userName: string) => Promise<UserFacts>
     /**
      * Ends every session and token of the user. With `digest`, also makes a digest secret; without it, removes the one
-     * that the user has.
+     * that the user has. `mustChange`: the user may do nothing before it is changed again.
      */
-    readonly passwd: (userName: string, password: string, by: AdminActor, digest?: DigestConsent) => Promise<UserFacts>
+    readonly passwd: (
+      userName: string,
+      password: string,
+      by: AdminActor,
+      digest?: DigestConsent,
+      mustChange?: boolean,
+    ) => Promise<UserFacts>
     /** Removes the digest secret and keeps the password. `removed`: whether there was a secret. */
     readonly removeDigest: (
       userName: string,
@@ -180,6 +186,8 @@ export type IdentityFacts = { readonly issuer: string; readonly subject: string 
 export type NewUser = {
   readonly userName: string
   readonly password?: string | undefined
+  /** The user may do nothing before the password is changed (P71). */
+  readonly mustChangePassword?: boolean | undefined
   /** Makes a digest secret of the password (A12). Absent: none. */
   readonly digest?: DigestConsent | undefined
   readonly email?: string | undefined
@@ -196,6 +204,7 @@ export type UserFacts = {
   readonly displayName: string | undefined
   readonly disabled: boolean
   readonly hasPassword: boolean
+  readonly mustChangePassword: boolean
   /**
    * Whether the user has a digest secret, and whether it is valid: not for an Admin without consent. Absent in lists.
    */

@@ -55,12 +55,19 @@ export function administrationOver(admin: Admin, { providers }: Options): Admini
     },
     getUser: async ({ UserName = '' }) => ({ User: toEntry(await users.show(UserName)) }),
     addUser: async ({ UserName = '', Password, Email, DisplayName, Roles, Permissions, ...flags }, by) => {
-      const user = { userName: UserName, password: Password, email: Email, displayName: DisplayName }
+      const mustChangePassword = flags.MustChangePassword && Password !== undefined
+      const user = {
+        userName: UserName,
+        password: Password,
+        mustChangePassword,
+        email: Email,
+        displayName: DisplayName,
+      }
       const rights = { roles: Roles ?? [], permissions: Permissions ?? [], digest: consentOf(flags) }
       return { User: toEntry(await users.add({ ...user, ...rights }, by)) }
     },
     setPassword: async ({ UserName = '', Password = '', ...flags }, by) => ({
-      User: toEntry(await users.passwd(UserName, Password, by, consentOf(flags))),
+      User: toEntry(await users.passwd(UserName, Password, by, consentOf(flags), flags.MustChangePassword)),
     }),
     removeDigest: async ({ UserName = '' }, by) => {
       const { user, removed } = await users.removeDigest(UserName, by)

@@ -126,28 +126,30 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         if (touchesAdmin(user.roles)) await lockAdmins(link, tx)
         return await addUser(tx, user, now(), actor)
       }),
-    setPassword: (id, passwordHash, actor, digest) =>
+    setPassword: (id, passwordHash, actor, { digest, mustChange } = {}) =>
       change({ id }, async (tx) => {
         if ('replaces' in actor) {
           // If the password has changed meanwhile, its new hash differs and stays.
-          const same = tx.updateTable('users').set({ passwordHash }).where('id', '=', id)
-          await same.where('passwordHash', '=', actor.replaces).execute()
+          for (const column of ['passwordHash', 'temporaryHash'] as const) {
+            const same = tx.updateTable('users').set(column, passwordHash).where('id', '=', id)
+            await same.where(column, '=', actor.replaces).execute()
+          }
           return
         }
         const user = await there(tx, id)
-        await setUser(tx, id, { passwordHash, epoch: user.epoch + 1 })
+        await setUser(tx, id, { passwordHash, temporaryHash: mustChange ? passwordHash : null, epoch: user.epoch + 1 })
         await endAll(tx, 'userId', id)
-        const texts = await digestTexts(tx, id, digest, now())
+        const texts = passwordTexts(await replaceDigest(tx, id, digest, now()), mustChange)
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     changePassword: ({ id, epoch, passwordHash, digest, signIn }, actor) =>
       change({ id }, async (tx) => {
         const user = await userById(tx, id, ends.isOver())
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
-        await setUser(tx, id, { passwordHash, epoch: epoch + 1 })
+        await setUser(tx, id, { passwordHash, temporaryHash: null, epoch: epoch + 1 })
         await endAll(tx, 'userId', id)
         if (signIn) await insertSignIn(tx, signIn)
-        const texts = await digestTexts(tx, id, digest, now())
+        const texts = passwordTexts(await replaceDigest(tx, id, digest, now()))
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     endSessions: (id, keep, actor) =>
@@ -264,11 +266,22 @@ function idsOfHolders(
     : ids.where((eb) => eb.exists(holding.where(sql<boolean>`held."userId" = one."id"`)))
 }
 
-/** Replaces the digest secret beside a new password. Returns the texts of the audit, if there is or was a secret. */
-async function digestTexts(tx: Db, id: string, digest: DigestSecret | undefined, at: number) {
+/** Replaces the digest secret beside a new password. Returns whether there was one, and is; undefined if neither. */
+async function replaceDigest(tx: Db, id: string, digest: DigestSecret | undefined, at: number) {
   const before = await putSecret(tx, id, digest, at)
-  const text = (has: boolean): string => JSON.stringify({ digest: has })
-  return before || digest ? { before: text(before), after: text(digest !== undefined) } : {}
+  return before || digest ? { before, after: digest !== undefined } : undefined
+}
+
+/** The texts of the audit about a new password. */
+function passwordTexts(
+  digest: { readonly before: boolean; readonly after: boolean } | undefined,
+  mustChange?: boolean,
+) {
+  const after = { ...(digest && { digest: digest.after }), ...(mustChange ? { mustChange } : {}) }
+  return {
+    ...(digest && { before: JSON.stringify({ digest: digest.before }) }),
+    ...(digest || mustChange ? { after: JSON.stringify(after) } : {}),
+  }
 }
 
 /**
@@ -293,7 +306,7 @@ async function roleNames(db: Db, at: number): Promise<readonly string[]> {
 /** Adds a user under the locks of the names. Throws Fault Conflict when the name or e-mail address is taken. */
 export async function addUser(
   tx: Db,
-  { userName, email, displayName, passwordHash, roles, permissions, digest }: UserToAdd,
+  { userName, email, displayName, passwordHash, mustChangePassword: mustChange, roles, permissions, digest }: UserToAdd,
   at: number,
   actor: Actor,
 ): Promise<User> {
@@ -306,6 +319,7 @@ export async function addUser(
     email,
     displayName,
     passwordHash,
+    temporaryHash: mustChange ? passwordHash : undefined,
     disabled: false,
     createdAt: at,
     epoch: 0,
@@ -320,7 +334,11 @@ export async function addUser(
   await note(tx, at, actor, {
     event: 'user.added',
     target: userName,
-    after: grantsText(user, { warning: adminWarning(roles), digest: digest !== undefined }),
+    after: grantsText(user, {
+      warning: adminWarning(roles),
+      digest: digest !== undefined,
+      ...(mustChange ? { mustChange } : {}),
+    }),
   })
   return user
 }
