@@ -107,9 +107,8 @@ when COMMAND ends.`
       : await present(flags, user, server, this.io, signal)
     const { signIn } = await import('../cli/sign-in/login-run.ts')
     const how = { provider: openId?.name ?? flags.provider, rememberMe: flags['remember-me'] }
-    const signedIn = await this.changed(await signIn(connection, presented, how, localCall(signal)), {
-      ...{ connection, presented, flags, signal },
-    })
+    const first = await signIn(connection, presented, how, localCall(signal))
+    const signedIn = await this.changed(first, { connection, presented, flags, signal })
     if (command) {
       const { lendToken } = await import('../cli/sign-in/lend-token.ts')
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text), this.io)

@@ -75,13 +75,13 @@ const places: Readonly<Record<string, (values: Values, files?: Values) => Promis
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o644 })
     const summary = join(folder, 'summary.md')
     const inputs = { ...Object.fromEntries(Object.entries(action.inputs).map(([k, v]) => [k, v.default])), ...values }
-    const valueOf = (text: string): string =>
+    const filled = (text: string): string =>
       text.replaceAll(/\$\{\{ inputs\.(\w+) \}\}/g, (_, name: string) => inputs[name] ?? '')
     let last: { code: number | null; stdout: string } = { code: 0, stdout: '' }
     for (const { run, env: own = {} } of action.runs.steps) {
       if (run === undefined || last.code !== 0) continue
-      const given = Object.fromEntries(Object.entries(own).map(([name, text]) => [name, valueOf(text)]))
-      last = await bash(run, folder, { ...env, ...given, GITHUB_STEP_SUMMARY: summary, GITHUB_ACTIONS: 'true' })
+      const variables = Object.fromEntries(Object.entries(own).map(([name, text]) => [name, filled(text)]))
+      last = await bash(run, folder, { ...env, ...variables, GITHUB_STEP_SUMMARY: summary, GITHUB_ACTIONS: 'true' })
     }
     return { ...last, report: textIn(join(folder, inputs['report'] ?? '')), summary: textIn(summary) }
   },
@@ -93,8 +93,8 @@ const places: Readonly<Record<string, (values: Values, files?: Values) => Promis
       chmodSync(join(folder, name), 0o666)
     }
     const { token, ...rest } = values
-    const given = Object.entries(rest).map(([name, value]) => [`SVC_HEALTH_${name.toUpperCase()}`, value])
-    const variables = { ...job.variables, ...Object.fromEntries(given), ...(token ? { SVC_TOKEN: token } : {}) }
+    const settings = Object.entries(rest).map(([name, value]) => [`SVC_HEALTH_${name.toUpperCase()}`, value])
+    const variables = { ...job.variables, ...Object.fromEntries(settings), ...(token ? { SVC_TOKEN: token } : {}) }
     const script = [...job.before_script, ...job.script].join('\n')
     const ran = await bash(script, folder, { ...env, ...variables, GITLAB_CI: 'true' })
     const of = (name: string): string => textIn(join(folder, name))

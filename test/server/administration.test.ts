@@ -26,11 +26,11 @@ describe('operations with a password, a key or a code', () => {
   )
 
   test('N7 a field that is named like a secret is one', () => {
-    const named = /password|secret|token|^key$|^code$|verifier/i
+    const secretName = /password|secret|token|^key$|^code$|verifier/i
     const own = Object.values<OperationSpec>(administration).flatMap(({ request, response }) =>
       [request, response].flatMap((dto) =>
         Object.entries(dto.fields).flatMap(([name, field]) =>
-          named.test(name) && field.kind === 'text' && !secretFields(dto).includes(name) ? [`${dto.name}.${name}`] : [],
+          secretName.test(name) && field.kind === 'text' && !secretFields(dto).includes(name) ? [`${dto.name}.${name}`] : [],
         ),
       ),
     )

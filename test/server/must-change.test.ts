@@ -21,7 +21,7 @@ const refusal = ({ status, json }: { readonly status: number; readonly json: { R
   code: json?.ResponseStatus && Reflect.get(json.ResponseStatus, 'ErrorCode'),
 })
 
-/** What the session may do, and what asks nobody who is calling. */
+/** The operations that the session may use, and one that asks nobody who is calling. */
 const allowed = ['ChangePassword', 'GetAccessToken', 'GetServerTypes']
 /** On this machine, health is for anybody (S11). */
 const elsewhere = { 'x-forwarded-for': '203.0.113.9' }

@@ -1,6 +1,6 @@
 import { count } from '../../core/base/format.ts'
 import { humanTime } from '../../core/base/zone.ts'
-import type { AuditEntry, AuditSeal, Response } from '../../core/protocol/index.ts'
+import type { AuditLogEntry, AuditSeal, Response } from '../../core/protocol/index.ts'
 import { fromEntry } from '../../core/protocol/service/facts.ts'
 import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
@@ -157,7 +157,7 @@ export const verdicts = document<VerdictRow>()({
   },
 })
 
-export const auditOf = (entry: AuditEntry): AuditFacts => fromEntry(entry) as AuditFacts
+export const auditOf = (entry: AuditLogEntry): AuditFacts => fromEntry(entry) as AuditFacts
 
 const sealOf = (seal: AuditSeal | undefined) => seal && { number: seal.Number ?? 0, hash: seal.Hash ?? '' }
 
@@ -165,7 +165,11 @@ const sealOf = (seal: AuditSeal | undefined) => seal && { number: seal.Number ??
 export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'verifyAudit'>): AuditVerdict {
   const began = Began && { number: Began.Number ?? 0, at: Began.At?.getTime() ?? 0 }
   return {
-    ...{ repeated: 0, torn: 0, withdrawn: 0, earlier: 0, ...fromEntry(counts) },
+    repeated: 0,
+    torn: 0,
+    withdrawn: 0,
+    earlier: 0,
+    ...fromEntry(counts),
     problems: Problems.map(fromEntry),
     head: sealOf(Head),
     began,

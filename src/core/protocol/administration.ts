@@ -70,7 +70,7 @@ export const KeyEntry = dto('KeyEntry', {
 })
 export type KeyEntry = Infer<typeof KeyEntry>
 
-export const AuditEntry = dto('AuditEntry', {
+export const AuditLogEntry = dto('AuditLogEntry', {
   Id: integer,
   At: date,
   Event: text,
@@ -83,7 +83,7 @@ export const AuditEntry = dto('AuditEntry', {
   After: text,
   Reason: text,
 })
-export type AuditEntry = Infer<typeof AuditEntry>
+export type AuditLogEntry = Infer<typeof AuditLogEntry>
 
 /** A seal of the audit (S13). */
 export const AuditSeal = dto('AuditSeal', { Number: integer, Hash: text, At: date })
@@ -262,7 +262,7 @@ export const administration = {
       Until: date,
       Role: named,
     },
-    { Entries: list(AuditEntry) },
+    { Entries: list(AuditLogEntry) },
     { refusals: [] },
   ),
   verifyAudit: row(
@@ -324,7 +324,7 @@ export const administration = {
     ['GET', '/roles/history', "List the changes of a user's roles, oldest first"],
     // AfterId: the id of the last entry of the page before.
     { ...ofUser, Take: page.Take, AfterId: integerOf({ min: 0 }) },
-    { Entries: list(AuditEntry) },
+    { Entries: list(AuditLogEntry) },
   ),
 } as const satisfies Record<string, OperationSpec & { readonly request: Dto; readonly response: Dto }>
 

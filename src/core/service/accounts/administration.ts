@@ -194,7 +194,8 @@ function refuseInvalid({ fields }: Dto, request: object): void {
   refuseFields(
     Object.entries(fields).flatMap(([name, field]) => {
       const value: unknown = Reflect.get(request, name)
-      if (field.kind === 'text' && field.needed && String(value ?? '').trim() === '') return [emptyField(name)]
+      const isBlank = typeof value !== 'string' || value.trim() === ''
+      if (field.kind === 'text' && field.needed && isBlank) return [emptyField(name)]
       if (field.kind === 'date' && value instanceof Date && Number.isNaN(value.getTime())) {
         return [invalidField(name, 'must be a date')]
       }
