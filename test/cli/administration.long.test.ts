@@ -108,7 +108,7 @@ const story: readonly (readonly [args: string, code: number, stdin?: string])[] 
 
 test('P70 one story has the same words and exit codes on the machine and at a server, and the same audit', async () => {
   const { here, there } = await bothPlaces()
-  const told = async ({ home, label }: Place): Promise<readonly object[]> => {
+  const tell = async ({ home, label }: Place): Promise<readonly object[]> => {
     const lines: object[] = []
     for (const [args, , stdin] of story) {
       const ran = await home.run(args.split(' '), { stdin: stdin ?? '' })
@@ -122,9 +122,9 @@ test('P70 one story has the same words and exit codes on the machine and at a se
     }
     return lines
   }
-  const atHome = await told(here)
+  const atHome = await tell(here)
   expect(atHome.map((line) => Reflect.get(line, 'code'))).toEqual(story.map(([, code]) => code))
-  expect(await told(there)).toEqual(atHome)
+  expect(await tell(there)).toEqual(atHome)
 
   const entries = async ({ home, label }: Place) => {
     const { stdout } = await home.run(['audit', 'list', '--json', '--limit', '200'])

@@ -161,7 +161,7 @@ export const auditOf = (entry: AuditLogEntry): AuditFacts => fromEntry(entry) as
 
 const sealOf = (seal: AuditSeal | undefined) => seal && { number: seal.Number ?? 0, hash: seal.Hash ?? '' }
 
-/** What only a stream has is 0 for an audit in a store. */
+/** The verdict on an audit in a store. The figures of a stream are 0. */
 export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'verifyAudit'>): AuditVerdict {
   const began = Began && { number: Began.Number ?? 0, at: Began.At?.getTime() ?? 0 }
   return {

@@ -1,6 +1,6 @@
 import { Fault } from '../../core/base/errors.ts'
 import { nearestHint } from '../../core/base/suggest.ts'
-import { notCoveredCode, type UserEntry, usageCode } from '../../core/protocol/index.ts'
+import { notCoveredCode, type UserEntry } from '../../core/protocol/index.ts'
 import { fromEntry } from '../../core/protocol/service/facts.ts'
 import type { Admin, Call, Service, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
 import { connectionFlags, custom, localFlag, reasonFlag, text } from '../command/flags.ts'
@@ -209,7 +209,7 @@ function inOwnWords(error: unknown): unknown {
   if (!(error instanceof Fault)) return error
   const { hints, fields = [], remoteMessage: message = error.message, remoteStatus } = error.details
   const details = { hints, remoteStatus, cause: error }
-  if (error.errorCode === usageCode) return new Fault('Usage', message, details)
+  if (error.errorCode === 'Usage') return new Fault('Usage', message, details)
   if (error.errorCode === notCoveredCode) return new Fault('Local', message, details)
   if (error.errorCode === 'ValidationException') return new Fault('Usage', inUserWords(fields) ?? message, details)
   return error.fault === 'Conflict' ? new Fault('Conflict', message, details) : error

@@ -11,7 +11,7 @@ export const identityFlags = {
 } as const
 
 /**
- * What an operation gets for `--provider`: on this machine the issuer, of a provider of its svc.yaml or from a URL. A server
+ * The provider of an operation: on this machine the issuer, of a provider of its svc.yaml or from a URL. A server
  * finds a name in its own svc.yaml.
  */
 export async function providerFor(

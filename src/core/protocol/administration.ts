@@ -4,9 +4,7 @@
  */
 import { ResponseStatus } from './dtos.ts'
 import { HeartbeatStatus } from './enums.ts'
-import type { OperationSpec } from './operations.ts'
 import {
-  type Dto,
   date,
   dto,
   duration,
@@ -24,11 +22,11 @@ import {
   textOf,
 } from './schema.ts'
 
-const named = name({ max: limits.nameCharacters })
-const needed = name({ max: limits.nameCharacters, needed: true })
-const names = list(named)
+const someName = name({ max: limits.nameCharacters })
+const neededName = name({ max: limits.nameCharacters, needed: true })
+const names = list(someName)
 /** Of a user, by name or e-mail address. */
-const ofUser = { UserName: needed } as const
+const ofUser = { UserName: neededName } as const
 /** Recorded in the audit. */
 const reason = { Reason: textOf({ max: limits.metaValueCharacters }) } as const
 /** How many entries a page of a list has at most, and the name that the page before ended with. */
@@ -122,7 +120,7 @@ function row<const N extends string, const Q extends Fields, const A extends Fie
   [verb, path, summary]: readonly [verb: 'GET' | 'POST', path: string, summary: string],
   request: Q,
   answer: A,
-  more: Partial<Pick<OperationSpec, 'refusals'>> = {},
+  more: { readonly refusals?: readonly number[] } = {},
 ) {
   return {
     name,
@@ -158,7 +156,7 @@ export const administration = {
       ...ofUser,
       Password: secretText,
       ...aboutPassword,
-      Email: named,
+      Email: someName,
       DisplayName: textOf({ max: limits.nameCharacters }),
       Roles: names,
       Permissions: names,
@@ -230,7 +228,7 @@ export const administration = {
     'CreateKey',
     ['POST', '/keys/create', 'Create a key with which a machine acts as a user'],
     {
-      Name: needed,
+      Name: neededName,
       ...ofUser,
       // Limits of the rights of the key. Without both, it has those of its user.
       Roles: names,
@@ -245,7 +243,7 @@ export const administration = {
   revokeKey: row(
     'RevokeKey',
     ['POST', '/keys/revoke', 'Revoke a key, which is no longer valid'],
-    { Name: needed, ...reason },
+    { Name: neededName, ...reason },
     { Name: text },
   ),
   getAudit: row(
@@ -256,11 +254,11 @@ export const administration = {
       // Only entries with a smaller id.
       Before: integerOf({ min: 1 }),
       // Those that the user made, or that are about the user.
-      UserName: named,
+      UserName: someName,
       Events: list(text),
       Since: date,
       Until: date,
-      Role: named,
+      Role: someName,
     },
     { Entries: list(AuditLogEntry) },
     { refusals: [] },
@@ -301,13 +299,13 @@ export const administration = {
   forgetHeartbeat: row(
     'ForgetHeartbeat',
     ['POST', '/agents/forget', 'Delete an agent, until it reports again'],
-    { Name: needed, ...reason },
+    { Name: neededName, ...reason },
     { Name: text },
   ),
   roleHolders: row(
     'GetRoleHolders',
     ['GET', '/roles/holders', 'List the users with a role, sorted by name, now or at a time'],
-    { Role: needed, At: date, ...page },
+    { Role: neededName, At: date, ...page },
     {
       Users: list(RoleHolder),
       Total: integer,
@@ -326,10 +324,9 @@ export const administration = {
     { ...ofUser, Take: page.Take, AfterId: integerOf({ min: 0 }) },
     { Entries: list(AuditLogEntry) },
   ),
-} as const satisfies Record<string, OperationSpec & { readonly request: Dto; readonly response: Dto }>
+} as const
 
 export type AdminOperation = keyof typeof administration
 
-/** The ErrorCodes of what a command says with exit code 2, and of a time that the audit says nothing about. */
-export const usageCode = 'NotAllowed'
+/** The ErrorCode of a time of which the audit says nothing (O9). */
 export const notCoveredCode = 'NotCovered'

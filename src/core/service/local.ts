@@ -26,6 +26,8 @@ import {
   type WhoMayCall,
 } from '../protocol/index.ts'
 import {
+  type AdminCaller,
+  type Administration,
   type Call,
   type Caller,
   type HealthViews,
@@ -35,7 +37,6 @@ import {
   type Service,
 } from '../protocol/service/service.ts'
 import type { Actor, Data } from '../store/index.ts'
-import type { AdminCaller, Administration } from './accounts/administration.ts'
 
 /** The dependencies of the local Service, made in `open.ts`. */
 export type Parts = {

@@ -126,7 +126,7 @@ function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFact
 }
 
 /** The problems with the values of a new user, as fields of the response. */
-export async function problems(input: NewUser): Promise<Problems> {
+export async function newUserProblems(input: NewUser): Promise<Problems> {
   const { userName, email, displayName, password } = input
   return [
     ...userNameProblems('UserName', userName),
@@ -140,7 +140,7 @@ export async function problems(input: NewUser): Promise<Problems> {
 
 /** Validates a new user. Throws one Fault that names every invalid field. */
 async function checked(input: NewUser): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
-  refuseFields(await problems(input))
+  refuseFields(await newUserProblems(input))
   const { userName, email, displayName, mustChangePassword } = input
   return {
     mustChangePassword,

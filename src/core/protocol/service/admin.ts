@@ -1,4 +1,4 @@
-import type { Heartbeat } from '../index.ts'
+import type { AdminOperation, Heartbeat, Request, Response } from '../index.ts'
 
 /** The problem with a value: its field, and a sentence that begins with the field in quotes. */
 export type ValueProblem = { readonly FieldName: string; readonly Message: string }
@@ -84,7 +84,7 @@ export type Admin = {
     /** The roles that any user holds, sorted by name, at most 1,000. */
     readonly names: () => Promise<readonly string[]>
     /**
-     * The users who held a role at a time, from the audit (O9). Throws Fault Local for a time of which the audit says
+     * The users who held a role at a time, from the audit (O9). Throws Fault Conflict for a time of which the audit says
      * nothing, and Usage for one in the future.
      */
     readonly holdersAt: (role: string, at: Date) => Promise<PastHolders>
@@ -180,6 +180,12 @@ export type AdminActor = {
   readonly address?: string | undefined
   readonly correlationId: string
   readonly reason?: string | undefined
+}
+/** A caller of an operation. `session`: of one over HTTP, the session or the key. */
+export type AdminCaller = AdminActor & { readonly session?: string | undefined; readonly signal: AbortSignal }
+/** The operations of administration, for a caller who has been authorized. */
+export type Administration = {
+  readonly [O in AdminOperation]: (request: Request<O>, by: AdminCaller) => Promise<Response<O>>
 }
 /** A user as an OpenID provider knows it. */
 export type IdentityFacts = { readonly issuer: string; readonly subject: string }

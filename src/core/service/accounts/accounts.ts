@@ -2,11 +2,10 @@ import { isStoreFailure } from '../../base/errors.ts'
 import { lazy, lazyMethods } from '../../base/lazy.ts'
 import type { Services } from '../../checks/engine/index.ts'
 import type { Heartbeat } from '../../protocol/index.ts'
-import type { Admin } from '../../protocol/service/service.ts'
+import type { Admin, Administration } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
 import type { Accounts } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
-import type { Administration } from './administration.ts'
 
 export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>> & {
   /** For a single request. */

@@ -1,27 +1,15 @@
-import { refuseFields } from '../../accounts/auth/names.ts'
+import { refuseFields } from '../../accounts/auth/index.ts'
 import { emptyField, Fault, invalidField } from '../../base/errors.ts'
 import {
   type AdminOperation,
+  administration,
   type Dto,
   type Heartbeat,
   type HeartbeatEntry,
-  notCoveredCode,
-  type Request,
-  type Response,
-  administration as rows,
-  usageCode,
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
-import type { Admin, AdminActor, DigestConsent } from '../../protocol/service/service.ts'
+import type { Admin, AdminCaller, Administration, DigestConsent } from '../../protocol/service/service.ts'
 import { readHead } from '../../store/audit/index.ts'
-
-/** Who calls. `session`: of a caller over HTTP, the session or the key. */
-export type AdminCaller = AdminActor & { readonly session?: string | undefined; readonly signal: AbortSignal }
-
-/** What the operations of administration do for a caller who has been authorized. */
-export type Administration = {
-  readonly [O in AdminOperation]: (request: Request<O>, by: AdminCaller) => Promise<Response<O>>
-}
 
 type Options = {
   /** The issuers of the OpenID providers that are turned on. */
@@ -107,10 +95,10 @@ export function administrationOver(admin: Admin, { providers }: Options): Admini
     },
     verifyAudit: async ({ Head }, by) => {
       await reading(by)
-      const known = Head === undefined ? undefined : readHead(Head)
-      if (Head !== undefined && !known) refuseFields([invalidField('Head', 'must be a head, as N:HASH')])
+      const compared = Head === undefined ? undefined : readHead(Head)
+      if (Head !== undefined && !compared) refuseFields([invalidField('Head', 'must be a head, as N:HASH')])
       const { problems, head, began, more, seals, entries, pruned, unsealed, entriesBefore } = await audit.verify(
-        known,
+        compared,
         by.signal,
       )
       return {
@@ -168,25 +156,14 @@ export function administrationOver(admin: Admin, { providers }: Options): Admini
 
 const maxPage = 1_000
 
-/** Refuses what the rows do not allow, and replaces the faults of commands by those of requests. */
+/** Refuses requests that the rows do not allow. */
 function checked(answers: Administration): Administration {
   const guarded = (operation: AdminOperation) => async (request: object, by: AdminCaller) => {
-    refuseInvalid(rows[operation].request, request)
-    try {
-      return await (answers[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(request, by)
-    } catch (error) {
-      throw error instanceof Fault ? (forCallers(error) ?? error) : error
-    }
+    refuseInvalid(administration[operation].request, request)
+    return await (answers[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(request, by)
   }
-  const names = Object.keys(rows) as AdminOperation[]
+  const names = Object.keys(administration) as AdminOperation[]
   return Object.fromEntries(names.map((name) => [name, guarded(name)])) as unknown as Administration
-}
-
-/** What this machine's store cannot answer is a conflict elsewhere, and what a command line must not say a bad request. */
-function forCallers({ fault, message, details }: Fault): Fault | undefined {
-  if (fault === 'Usage') return new Fault('BadRequest', message, { ...details, errorCode: usageCode })
-  if (fault === 'Local') return new Fault('Conflict', message, { ...details, errorCode: notCoveredCode })
-  return undefined
 }
 
 /** Throws one fault for all fields that are missing or out of their range. */
