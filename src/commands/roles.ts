@@ -13,7 +13,7 @@ import { newNameFlag } from '../cli/roles/new-names.ts'
 import { changeRoles, extendRoles, giveBackRoles, isEmpty, showGrants, takeAll } from '../cli/roles/role-change.ts'
 import { listsOf, OneRoleCommand, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
 import { type EndFlags, endFlags, expiresOf, permanentFlag } from '../cli/roles/role-end.ts'
-import { AdminCommand, type AdminSession, userOf as factsOfUser, orNearest } from '../cli/session/admin.ts'
+import { AdminCommand, type AdminSession, orNearest, userFactsOf } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/base/errors.ts'
@@ -189,7 +189,7 @@ from claims of an OpenID provider belong to a sign-in and are not in the audit.`
       const { holders, holdersHeadline, userPages } = await import('../cli/accounts/lists.ts')
       const page = async (After?: string) =>
         ((After === undefined ? first : (await service.roleHolders({ Role: role, After }, call)).Users) ?? []).map(
-          factsOfUser,
+          userFactsOf,
         )
       const output = { ...this.output, total, headline: holdersHeadline(total, role) }
       await this.printParts(holders.parts(userPages(page), { store, role }, output), signal)

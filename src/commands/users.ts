@@ -15,8 +15,8 @@ import {
   loadAccountRules,
   orUnknown,
   refuseProblems,
+  userFactsOf,
   userNamed,
-  userOf,
 } from '../cli/session/admin.ts'
 import { identityFlags, providerFor } from '../cli/session/identity-flags.ts'
 import type { SessionFlags } from '../cli/session/session.ts'
@@ -70,7 +70,7 @@ abstract class UserCommand extends AdminCommand {
         UserName,
         work({ UserName, Reason: flags.reason }, admin),
       )
-      const user = userOf(User)
+      const user = userFactsOf(User)
       const did = changed === false ? unchanged(user) : sentence(user)
       await this.printUser({ user, sentence: did, ...(changed === undefined ? {} : { changed }) }, admin)
     })
@@ -173,7 +173,7 @@ from standard input with --password-stdin; it is never part of the command line.
       const { User } = await service.addUser(input, call).catch(async (error: unknown) => {
         throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, values)) ?? error) : error
       })
-      const user = userOf(User)
+      const user = userFactsOf(User)
       await this.printUser({ user, sentence: `${user.userName} is added` }, admin)
       if (!flags.json && user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) {
         this.say('Note: the administrator role is Admin; role names are case-sensitive.')
@@ -184,7 +184,7 @@ from standard input with --password-stdin; it is never part of the command line.
   }
 }
 
-/** What the flags of a command say about a digest secret (A12). */
+/** The wish of the flags for a digest secret (A12). */
 const digestFlags = (flags: {
   readonly digest?: boolean | undefined
   readonly 'digest-for-admin'?: boolean | undefined
@@ -279,7 +279,7 @@ export class UsersList extends AdminCommand {
       const { userPages, users } = await load()
       const { Total: total = 0, Users: first } = await service.getUsers({}, call)
       const page = async (after?: string) =>
-        ((after === undefined ? first : (await service.getUsers({ After: after }, call)).Users) ?? []).map(userOf)
+        ((after === undefined ? first : (await service.getUsers({ After: after }, call)).Users) ?? []).map(userFactsOf)
       await this.printParts(users.parts(userPages(page), { store }, { ...this.output, total }), signal)
     })
   }
@@ -340,7 +340,7 @@ computed from the password. --no-digest removes only that secret, keeps the pass
         ...digestFlags(flags),
         Reason: flags.reason,
       }
-      const user = userOf((await admin.service.setPassword(set, admin.call)).User)
+      const user = userFactsOf((await admin.service.setPassword(set, admin.call)).User)
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       await this.printUser({ user, sentence }, admin)
       if (before !== 'none' && user.digest === 'none') {
@@ -370,7 +370,7 @@ removing the user, use svc users disable.`
       const { userName } = await userNamed(admin, name)
       if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
       const { User } = await admin.service.removeUser({ UserName: userName, Reason: flags.reason }, admin.call)
-      await this.printUser({ user: userOf(User), sentence: `${userName} is removed`, removed: true }, admin)
+      await this.printUser({ user: userFactsOf(User), sentence: `${userName} is removed`, removed: true }, admin)
     })
   }
 }

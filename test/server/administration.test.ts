@@ -30,7 +30,9 @@ describe('operations with a password, a key or a code', () => {
     const own = Object.values<OperationSpec>(administration).flatMap(({ request, response }) =>
       [request, response].flatMap((dto) =>
         Object.entries(dto.fields).flatMap(([name, field]) =>
-          secretName.test(name) && field.kind === 'text' && !secretFields(dto).includes(name) ? [`${dto.name}.${name}`] : [],
+          secretName.test(name) && field.kind === 'text' && !secretFields(dto).includes(name)
+            ? [`${dto.name}.${name}`]
+            : [],
         ),
       ),
     )

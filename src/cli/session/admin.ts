@@ -249,7 +249,7 @@ export const orUnknown = <R>({ service, call }: AdminSession, name: string, answ
 
 /** A user by name or e-mail. Throws Fault `NotFound` with the nearest name. */
 export const userNamed = async (admin: AdminSession, UserName: string): Promise<UserFacts> =>
-  userOf((await orUnknown(admin, UserName, admin.service.getUser({ UserName }, admin.call))).User)
+  userFactsOf((await orUnknown(admin, UserName, admin.service.getUser({ UserName }, admin.call))).User)
 
 const noRights = { roles: [], permissions: [] }
-export const userOf = (entry: UserEntry = {}): UserFacts => ({ ...noRights, ...fromEntry(entry) }) as UserFacts
+export const userFactsOf = (entry: UserEntry = {}): UserFacts => ({ ...noRights, ...fromEntry(entry) }) as UserFacts

@@ -1,5 +1,11 @@
 import { Fault } from '../base/errors.ts'
-import { type HealthCheckResponse, neverInQuery, type Operation, type OperationSpec, operations } from '../protocol/index.ts'
+import {
+  type HealthCheckResponse,
+  neverInQuery,
+  type Operation,
+  type OperationSpec,
+  operations,
+} from '../protocol/index.ts'
 import type { Call, Credential } from '../protocol/service/service.ts'
 import type { OffsetDate } from '../protocol/wire/index.ts'
 import type { Received } from './exchange.ts'

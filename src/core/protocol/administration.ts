@@ -23,7 +23,9 @@ import {
 } from './schema.ts'
 
 const someName = name({ max: limits.nameCharacters })
-const neededName = name({ max: limits.nameCharacters, needed: true })
+/** Not blank. */
+const filled = /\S/u
+const neededName = name({ max: limits.nameCharacters, needed: true, pattern: filled })
 const names = list(someName)
 /** Of a user, by name or e-mail address. */
 const ofUser = { UserName: neededName } as const
@@ -120,7 +122,7 @@ function row<const N extends string, const Q extends Fields, const A extends Fie
   [verb, path, summary]: readonly [verb: 'GET' | 'POST', path: string, summary: string],
   request: Q,
   answer: A,
-  more: { readonly refusals?: readonly number[] } = {},
+  more: { readonly refusals?: readonly number[]; readonly givesAccess?: true } = {},
 ) {
   return {
     name,
@@ -139,6 +141,7 @@ const user = { User: UserEntry } as const
 /** Changed is false where everything was so before. */
 const changedUser = { User: UserEntry, Changed: flag } as const
 const conflicts = { refusals: [404, 409] } as const
+const access = { ...conflicts, givesAccess: true } as const
 
 export const administration = {
   getUsers: row(
@@ -163,13 +166,14 @@ export const administration = {
       ...reason,
     },
     user,
-    conflicts,
+    access,
   ),
   setPassword: row(
     'SetPassword',
     ['POST', '/users/password', 'Set the password of a user, and end the sessions and tokens of the user'],
-    { ...ofUser, Password: textOf({ secret: true, needed: true }), ...aboutPassword, ...reason },
+    { ...ofUser, Password: textOf({ secret: true, needed: true, pattern: filled }), ...aboutPassword, ...reason },
     user,
+    access,
   ),
   removeDigest: row(
     'RemoveDigest',
@@ -194,21 +198,31 @@ export const administration = {
     'UnlockUser',
     ['POST', '/users/unlock', 'End the locks and limits of a user after failed sign-ins'],
     // From: an address from which the user may sign in while somebody continues to guess.
-    { ...ofUser, From: textOf({ max: limits.nameCharacters }), ...reason },
+    { ...ofUser, From: someName, ...reason },
     user,
   ),
   linkUser: row(
     'LinkUser',
     ['POST', '/users/link', 'Allow a user to sign in at an OpenID provider'],
     // Provider: the name of one in svc.yaml, or the URL of its issuer.
-    { ...ofUser, Provider: textOf({ max: 1024, needed: true }), Subject: name({ max: 255, needed: true }), ...reason },
+    {
+      ...ofUser,
+      Provider: textOf({ max: 1024, needed: true, pattern: filled }),
+      Subject: name({ max: 255, needed: true, pattern: filled }),
+      ...reason,
+    },
     changedUser,
-    conflicts,
+    access,
   ),
   unlinkUser: row(
     'UnlinkUser',
     ['POST', '/users/unlink', 'Stop a user from signing in at an OpenID provider'],
-    { ...ofUser, Provider: textOf({ max: 1024, needed: true }), Subject: name({ max: 255 }), ...reason },
+    {
+      ...ofUser,
+      Provider: textOf({ max: 1024, needed: true, pattern: filled }),
+      Subject: name({ max: 255 }),
+      ...reason,
+    },
     changedUser,
   ),
   removeUser: row(
@@ -238,7 +252,7 @@ export const administration = {
     },
     // Secret: the key itself, in this answer only.
     { Key: KeyEntry, Secret: secretText },
-    conflicts,
+    access,
   ),
   revokeKey: row(
     'RevokeKey',
@@ -284,7 +298,7 @@ export const administration = {
   ),
   auditHead: row(
     'GetAuditHead',
-    ['POST', '/audit/head', 'Seal the audit, and show its newest seal'],
+    ['GET', '/audit/head', 'Seal the audit, and show its newest seal'],
     {},
     { Head: AuditSeal },
     { refusals: [] },

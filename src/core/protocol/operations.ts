@@ -73,6 +73,8 @@ export type OperationSpec = {
   readonly neverInQuery?: readonly string[]
   /** A batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
   readonly batch?: true
+  /** It gives somebody access that lasts: for Admins without an end only (O8). */
+  readonly givesAccess?: true
   /** Statuses of its refusals, in addition to those of every operation. */
   readonly refusals: readonly number[]
 }

@@ -18,6 +18,7 @@ import {
   maySendHeartbeat,
   maySilence,
   mustChangeCode,
+  type OperationSpec,
   operations,
   type Request,
   type Response,
@@ -293,6 +294,10 @@ function administrationOf(parts: Parts): Pick<Service, AdminOperation> {
   const method = (operation: AdminOperation) => async (request: { readonly Reason?: string }, call: Call) => {
     if (!parts.administration) throw notOffered(operation)
     const { actor, identity } = await administrator(operation, parts, call)
+    const { givesAccess }: OperationSpec = operations[operation]
+    if (givesAccess && identity?.ending.some(({ kind, name }) => kind === 'role' && name === 'Admin')) {
+      throw new Fault('Forbidden', 'Your own role Admin ends, and nothing that you give may last longer')
+    }
     // A key has no session. What it reads counts as one for each day.
     const session = identity && (identity.familyId ?? `${identity.user.id} ${new Date().toISOString().slice(0, 10)}`)
     const by: AdminCaller = { ...actor, reason: request.Reason, session, signal: call.signal }

@@ -158,7 +158,9 @@ const maxPage = 1_000
 
 /** Refuses requests that the rows do not allow. */
 function checked(answers: Administration): Administration {
-  const guarded = (operation: AdminOperation) => async (request: object, by: AdminCaller) => {
+  const guarded = (operation: AdminOperation) => async (sent: object, by: AdminCaller) => {
+    // An empty value is unset (N5).
+    const request = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== ''))
     refuseInvalid(administration[operation].request, request)
     return await (answers[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(request, by)
   }

@@ -30,9 +30,11 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
       list: async ({ events, since, until, ...rest }) => {
         const { storedEvents } = await loadAuditEvents()
         const { audit } = await data()
+        const names = events?.flatMap(storedEvents)
+        if (names?.length === 0) return []
         const filter = {
           ...rest,
-          events: events?.flatMap(storedEvents),
+          events: names,
           since: since?.getTime(),
           until: until?.getTime(),
         }
