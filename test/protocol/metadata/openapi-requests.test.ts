@@ -181,6 +181,9 @@ const successful: Readonly<Record<string, object>> = {
   Authenticate: { provider: 'credentials', UserName: 'Ned', Password: password },
   AssignRoles: { UserName: 'Ned', Permissions: ['silence'] },
   UnAssignRoles: { UserName: 'Ned', Permissions: ['silence'] },
+  RemoveDigest: { UserName: 'Ned' },
+  DisableUser: { UserName: 'Ned' },
+  EnableUser: { UserName: 'Ned' },
 }
 
 describe('R6 requests made from openapi.json', () => {
