@@ -55,7 +55,7 @@ const normal = (text: string, label: string): string =>
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID')
     .replaceAll(/svc_[a-z]+_[\w-]{40,}/g, 'SECRET')
     .replaceAll(/\d+:[0-9a-f]{64}/g, 'HEAD')
-    .replaceAll(/\t[0-9a-f]{16}\t/g, '\tID\t')
+    .replaceAll(/\b[0-9a-f]{16}\b/g, 'ID')
     .replaceAll('127.0.0.1', '')
     .replaceAll(/(\tbob\t)\d+/g, '$1N')
     .replaceAll(/local:[\w-]+|\bann\b/g, 'ADMIN')
