@@ -90,7 +90,7 @@ export const commands: Record<string, Load> = {
 export const topics: Record<string, string> = {
   monitors: 'List, test and validate monitors, and find services to monitor',
   notify: 'Add, list and test the receivers of notifications',
-  users: "Manage the users in this machine's store",
+  users: 'Manage users',
   roles: 'Assign, remove and show roles and permissions',
   sessions: 'List and end sessions',
   keys: 'Manage keys for machines and scripts',

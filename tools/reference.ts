@@ -18,6 +18,7 @@ import {
   type Dto,
   ExecutionMode,
   type Fields,
+  neverInQuery,
   operations,
   type Schema,
   schemaOf,
@@ -415,8 +416,8 @@ function operationsPage(): string {
       [
         `- Request: [${operation.request.name}](#${operation.request.name.toLowerCase()}-fields); answer: [${operation.response.name}](#${operation.response.name.toLowerCase()}-fields)`,
         `- Who may call: ${whoMayCall(operation.caller)}`,
-        ...(operation.neverInQuery.length > 0
-          ? [`- Refused in a query, because queries are logged: ${operation.neverInQuery.map(code).join(', ')}`]
+        ...(neverInQuery(operation).length > 0
+          ? [`- Refused in a query, because queries are logged: ${neverInQuery(operation).map(code).join(', ')}`]
           : []),
       ].join('\n'),
     ]),

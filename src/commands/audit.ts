@@ -1,14 +1,17 @@
 import { integer } from '@oclif/core/flags'
 import { auditFormats, eventFlag, headFlag } from '../cli/command/audit-flags.ts'
 import { lists, prints } from '../cli/command/base.ts'
-import { boolean, custom, oneOf, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { instantFlag } from '../cli/command/instant.ts'
-import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { AdminCommand, StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { exits } from '../core/base/errors.ts'
+
+/** Milliseconds for the verification of an audit at a server. */
+const verifyMs = 600_000
 
 const loadLists = () => import('../cli/accounts/audit-lists.ts')
 
-export class AuditList extends StoreCommand {
+export class AuditList extends AdminCommand {
   static override summary = 'Show the audit log, newest entry first'
   static override description =
     'Lists sign-ins and changes of roles, users and keys: who made them, from where, and the reason.'
@@ -40,25 +43,28 @@ export class AuditList extends StoreCommand {
     })({
       description: 'Format (default: table on a terminal, tsv in a pipe); csv and jsonl have all matching entries',
     }),
-    ...storeFlags,
+    ...connectionFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(AuditList)
     const { user, since, until, role, event: events, before, output, limit } = flags
-    await this.inStore(flags, signal, async ({ admin }) => {
-      const filter = { user, since, until, role, events, before }
+    await this.administer(flags, signal, async ({ service, call, store }) => {
+      const { auditOf } = await loadLists()
+      const filter = { UserName: user, Since: since, Until: until, Role: role, Events: events }
+      const read = async (Take: number, Before: number | undefined) =>
+        ((await service.getAudit({ ...filter, Before, Take }, call)).Entries ?? []).map(auditOf)
       const { audit } = await import('../cli/accounts/lists.ts')
       if (output === 'csv' || output === 'jsonl') {
         const { auditPages } = await import('../cli/accounts/audit-output.ts')
-        const pages = auditPages(admin.audit.list, filter, limit)
-        const written = { store: admin.store, format: output, header: this.output.header ?? true }
+        const pages = auditPages(read, before, limit)
+        const written = { store, format: output, header: this.output.header ?? true }
         const { auditParts } = await import('../cli/accounts/audit-output.ts')
         return await this.printParts(auditParts(pages, written), signal, output === 'csv' ? 'records' : 'json')
       }
       const most = limit ?? 50
-      const entries = await admin.audit.list({ ...filter, limit: most })
-      this.printList(audit.render(entries, { store: admin.store }, this.output))
+      const entries = await read(most, before)
+      this.printList(audit.render(entries, { store }, this.output))
       const oldest = entries.at(-1)
       if (flags.json || !this.output.screen.isTTY || !oldest || entries.length < most || oldest.id <= 1) return
       const { repeatTargetFlags } = await import('../cli/render/hints.ts')
@@ -67,11 +73,10 @@ export class AuditList extends StoreCommand {
   }
 }
 
-export class AuditVerify extends StoreCommand {
+export class AuditVerify extends AdminCommand {
   static override summary = 'Verify that no entry of the audit was changed, deleted, exchanged or added'
   static override description =
-    `Verifies the chain of seals over the audit of the store of this machine, after sealing the entries that have no
-seal yet. Exit code 3: the audit is broken; the first line names the seal and what was done. Whoever owns the database
+    `Verifies the chain of seals over the audit, after sealing the entries that have no seal yet. Exit code 3: the audit is broken; the first line names the seal and what was done. Whoever owns the database
 can make the whole chain again, or cut its end: both show only against a head that was kept elsewhere (--head). svc
 serve writes the head to its log every hour, and svc audit head prints it.`
   static override answers = { '': prints(async () => (await loadLists()).verdicts) }
@@ -92,7 +97,7 @@ serve writes the head to its log every hour, and svc audit head prints it.`
       description: 'Verify this stream of svc serve, or a part of one, without a store',
       helpValue: 'FILE',
     }),
-    ...storeFlags,
+    ...connectionFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
@@ -109,13 +114,16 @@ serve writes the head to its log every hour, and svc audit head prints it.`
       const { verifyAuditFile } = await import('../cli/accounts/audit-file.ts')
       return answer(await verifyAuditFile(file, kind, head, signal), file)
     }
-    return await this.inStore(flags, signal, async ({ admin }) =>
-      answer(await admin.audit.verify(head, signal), admin.store),
-    )
+    return await this.administer(flags, signal, async ({ service, call, store }) => {
+      const Head = head && `${head.number}:${head.hash}`
+      // A long audit takes its time.
+      const { verdictOf } = await loadLists()
+      return answer(verdictOf(await service.verifyAudit({ Head }, { ...call, timeoutMs: verifyMs })), store)
+    })
   }
 }
 
-export class AuditHeadCommand extends StoreCommand {
+export class AuditHeadCommand extends AdminCommand {
   static override summary = 'Print the head of the audit, to be kept elsewhere'
   static override description =
     `Seals the entries that have no seal yet, and prints the number and the hash of the newest seal. Kept where
@@ -123,17 +131,17 @@ nobody who can write to the database can change it, it shows later that the audi
 svc audit verify --head N:HASH.`
   static override answers = { '': prints(async () => (await loadLists()).auditHeads) }
   static override examples = ['<%= config.bin %> audit head', '<%= config.bin %> audit head --json']
-  static override flags = storeFlags
+  static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(AuditHeadCommand)
-    await this.inStore(flags, signal, async ({ admin }) => {
-      const head = await admin.audit.head()
-      const headLabel = head && `${head.number}:${head.hash}`
+    await this.administer(flags, signal, async ({ service, call, store }) => {
+      const { Head: head } = await service.auditHead({}, call)
+      const headLabel = head && `${head.Number}:${head.Hash}`
       if (this.output.json) {
         const { auditHeads } = await loadLists()
-        const row = { head: headLabel ?? null, number: head?.number ?? 0, at: head?.at ?? null }
-        this.print(auditHeads.text({ store: admin.store }, [row]))
+        const row = { head: headLabel ?? null, number: head?.Number ?? 0, at: head?.At ?? null }
+        this.print(auditHeads.text({ store }, [row]))
       } else if (headLabel === undefined) this.say('The audit has no entry, so it has no head')
       else this.print(headLabel)
     })
@@ -159,7 +167,7 @@ svc audit verify --export FILE verifies it on any machine. The file has mode 600
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(AuditExport)
     const file = required(args.file, 'FILE')
-    await this.inStore(flags, signal, async ({ admin }) => {
+    await this.inStore(flags, async (admin) => {
       const { writeAuditFile } = await import('../cli/accounts/audit-file.ts')
       const overwrite = flags.overwrite === true
       const head = await writeAuditFile(file, overwrite, (write) => admin.audit.export(write, signal))

@@ -1,13 +1,16 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { custom, repeatable, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { connectionFlags, custom, repeatable, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { shellWord } from '../cli/render/hints.ts'
-import { changeFlags, orNearest, StoreCommand, storeFlags, userNamed } from '../cli/session/admin.ts'
+import { AdminCommand, type AdminSession, changeFlags, orNearest, userNamed } from '../cli/session/admin.ts'
 import { Fault } from '../core/base/errors.ts'
 import { nearestHint } from '../core/base/suggest.ts'
-import { coversPermission, permissionMistake } from '../core/protocol/index.ts'
-import type { UserFacts } from '../core/protocol/service/service.ts'
+import { coversPermission, type KeyEntry, permissionMistake } from '../core/protocol/index.ts'
+import { fromEntry } from '../core/protocol/service/facts.ts'
+import type { KeyFacts, UserFacts } from '../core/protocol/service/service.ts'
 
 const load = () => import('../cli/accounts/lists.ts')
+
+const keyOf = (entry: KeyEntry): KeyFacts => fromEntry(entry) as KeyFacts
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 /** Ten years. */
@@ -24,7 +27,7 @@ export function parseLifetime(what: string, input: string): number {
   })
 }
 
-export class KeysCreate extends StoreCommand {
+export class KeysCreate extends AdminCommand {
   static override summary = 'Create a key with which a machine acts as a user'
   static override description =
     `Prints the key once, on stdout, to pipe it into a secret store; everything else goes to stderr.
@@ -63,21 +66,19 @@ users with a role can read them, too.`
       })
     }
     const user = flags.user
-    await this.inStore(flags, signal, async ({ admin, by }) => {
+    await this.administer(flags, signal, async (admin) => {
       const owner = await userNamed(admin, user)
       refuseMissing('role', flags.role ?? [], owner)
       refuseMissing('permission', flags.permission ?? [], owner)
-      const { role: roles, permission: permissions, expires: expiresInMs } = flags
-      const key = { name, userName: owner.userName, roles, permissions, expiresInMs }
-      const made = await admin.keys.create(key, by)
+      const { role: Roles, permission: Permissions, expires: Lifetime, reason: Reason } = flags
+      const request = { Name: name, UserName: owner.userName, Roles, Permissions, Lifetime, Reason }
+      const { Key = {}, Secret: secret = '' } = await admin.service.createKey(request, admin.call)
+      const key = keyOf(Key)
       const { keyRow, newKeys, renderNewKey } = await load()
-      if (flags.json) {
-        this.print(newKeys.text(admin.store, made.secret, keyRow(made.key, this.io.clock.now())))
-        return
-      }
-      const { before, after } = renderNewKey(made.key, admin.store, this.io.stderr, this.argv)
+      if (flags.json) return this.print(newKeys.text(admin.store, secret, keyRow(key, this.io.clock.now())))
+      const { before, after } = renderNewKey(key, admin.store, this.io.stderr, this.argv)
       this.say(before)
-      this.print(made.secret)
+      this.print(secret)
       this.say(after)
     })
   }
@@ -101,24 +102,36 @@ function refuseMissing(what: 'role' | 'permission', requested: readonly string[]
   })
 }
 
-export class KeysList extends StoreCommand {
+const keyEntries = async ({ service, call }: AdminSession, After?: string): Promise<readonly KeyEntry[]> =>
+  (await service.getKeys({ After }, call)).Keys ?? []
+
+export class KeysList extends AdminCommand {
   static override summary = 'List the keys, without their secrets'
   static override answers = { '': lists(async () => (await load()).keys) }
   static override examples = ['<%= config.bin %> keys list', '<%= config.bin %> keys list --json']
-  static override flags = storeFlags
+  static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(KeysList)
-    await this.inStore(flags, signal, async ({ admin }) => {
-      const { keyRow, keys } = await load()
+    await this.administer(flags, signal, async (admin) => {
+      const { allPages, keyRow, keys } = await load()
       const now = this.io.clock.now()
-      const rows = (await admin.keys.list()).map((key) => keyRow(key, now))
-      this.printList(keys.render(rows, { store: admin.store }, this.output))
+      const rows = await allPages(
+        (After) => keyEntries(admin, After),
+        ({ Name }) => Name,
+      )
+      this.printList(
+        keys.render(
+          rows.map((entry) => keyRow(keyOf(entry), now)),
+          { store: admin.store },
+          this.output,
+        ),
+      )
     })
   }
 }
 
-export class KeysRevoke extends StoreCommand {
+export class KeysRevoke extends AdminCommand {
   static override summary = 'Revoke a key; takes effect immediately'
   static override answers = { '': prints(async () => (await load()).revokedKeys) }
   static override examples = ['<%= config.bin %> keys revoke ci --reason "found in a log"']
@@ -128,10 +141,11 @@ export class KeysRevoke extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(KeysRevoke)
     const name = required(args.name, 'NAME')
-    await this.inStore(flags, signal, async ({ admin, by }) => {
-      await orNearest(admin.keys.revoke(name, by), name, {
+    await this.administer(flags, signal, async (admin) => {
+      await orNearest(admin.service.revokeKey({ Name: name, Reason: flags.reason }, admin.call), name, {
         message: `there is no key "${name}"`,
-        near: admin.keys.near,
+        near: async (Like) =>
+          ((await admin.service.getKeys({ Like }, admin.call)).Keys ?? []).map(({ Name = '' }) => Name),
         hint: () => 'svc keys list shows the keys.',
       })
       const sentence = `The key ${name} is revoked and no longer valid`

@@ -1,6 +1,6 @@
 import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags, text, variable } from '../cli/command/flags.ts'
-import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/command/prompt.ts'
+import { askLine, askSecret, canAsk, newPassword, secretFromStdin } from '../cli/command/prompt.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
 import { machine } from '../cli/io/process.ts'
@@ -10,9 +10,10 @@ import { profileScope } from '../cli/session/other-target.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import type { Settings } from '../cli/settings/profiles.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
-import type { PresentedSignIn, StoredAs } from '../cli/sign-in/login-run.ts'
+import type { PresentedSignIn, SignedIn, StoredAs } from '../cli/sign-in/login-run.ts'
 import type { OpenIdProvider } from '../cli/sign-in/openid/index.ts'
 import { Fault } from '../core/base/errors.ts'
+import { passwordRule } from '../core/base/names.ts'
 import { sanitizeLine } from '../core/base/sanitize.ts'
 
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
@@ -106,7 +107,8 @@ when COMMAND ends.`
       : await present(flags, user, server, this.io, signal)
     const { signIn } = await import('../cli/sign-in/login-run.ts')
     const how = { provider: openId?.name ?? flags.provider, rememberMe: flags['remember-me'] }
-    const signedIn = await signIn(connection, presented, how, localCall(signal))
+    const first = await signIn(connection, presented, how, localCall(signal))
+    const signedIn = await this.changed(first, { connection, presented, flags, signal })
     if (command) {
       const { lendToken } = await import('../cli/sign-in/lend-token.ts')
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text), this.io)
@@ -122,6 +124,38 @@ when COMMAND ends.`
       flags.json ? signIns.text({ target: server }, [credential]) : screen(credential).map(sanitizeLine).join('\n'),
     )
     return undefined
+  }
+
+  /** The sign-in with a new password, where nothing else is allowed before (P71). Without a terminal, a note says so. */
+  private async changed(
+    signedIn: SignedIn,
+    {
+      connection,
+      presented,
+      flags,
+      signal,
+    }: {
+      readonly connection: Connection
+      readonly presented: PresentedSignIn
+      readonly flags: LoginFlags
+      readonly signal: AbortSignal
+    },
+  ): Promise<SignedIn> {
+    if (!signedIn.mustChange) return signedIn
+    if (presented.kind === 'token' || flags['password-stdin'] || flags.json || !canAsk(this.io)) {
+      this.say('Note: the password must be changed before anything else: svc passwd')
+      return signedIn
+    }
+    const { changeFirst } = await import('../cli/sign-in/login-run.ts')
+    const { inUserWords, loadAccountRules } = await import('../cli/session/admin.ts')
+    const { passwordProblems } = await loadAccountRules()
+    const rule = `The password of ${sanitizeLine(signedIn.user)} must be changed now. ${passwordRule}`
+    const refusal = async (typed: string) =>
+      typed === presented.password
+        ? 'the new password must differ from the current one'
+        : inUserWords(await passwordProblems('Password', typed, { userName: signedIn.user }))
+    const ask = () => newPassword({ message: 'New password:', rule, stdin: false, refusal }, this.io, signal)
+    return await changeFirst(connection, signedIn, presented.password, ask)
   }
 
   private async where(

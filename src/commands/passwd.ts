@@ -20,8 +20,8 @@ export default class Passwd extends SvcCommand {
   static override description =
     `Prompts for the current password, and twice for the new one. Scripts use --password-stdin, with
 the current password on the first line and the new one on the second. All your earlier sessions and
-tokens end; svc stores the new session. To set the password of any user, run svc users passwd NAME on
-the machine with the store.`
+tokens end; svc stores the new session. An Admin sets the password of another user with svc users
+passwd NAME.`
   static override answers = { '': prints(async () => changedPasswords) }
   static override examples = [
     '<%= config.bin %> passwd',

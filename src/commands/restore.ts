@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { lists } from '../cli/command/base.ts'
-import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
-import { changeFlags, StoreCommand } from '../cli/session/admin.ts'
+import { boolean, reasonFlag, required, requiredArgument } from '../cli/command/flags.ts'
+import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 
 export default class Restore extends StoreCommand {
@@ -15,7 +15,8 @@ unless you use --keep. Roles and permissions are those of the backup; svc lists 
   static override args = { file: requiredArgument('FILE', 'File written by svc backup') }
   static override flags = {
     keep: boolean({ description: 'Enable users and keys that were removed, disabled or revoked after the backup' }),
-    ...changeFlags,
+    reason: reasonFlag,
+    ...storeFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

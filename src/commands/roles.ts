@@ -13,11 +13,12 @@ import { newNameFlag } from '../cli/roles/new-names.ts'
 import { changeRoles, extendRoles, giveBackRoles, isEmpty, showGrants, takeAll } from '../cli/roles/role-change.ts'
 import { listsOf, OneRoleCommand, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
 import { type EndFlags, endFlags, expiresOf, permanentFlag } from '../cli/roles/role-end.ts'
-import { orNearest, StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { AdminCommand, type AdminSession, orNearest, userFactsOf } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/base/errors.ts'
-import type { Admin } from '../core/protocol/service/service.ts'
+import { fromEntry } from '../core/protocol/service/facts.ts'
+import type { PastHolder } from '../core/protocol/service/service.ts'
 
 const userArgs = { user: requiredArgument('USER', 'User name or e-mail') }
 
@@ -156,8 +157,8 @@ OpenID provider cannot be given back. The last Admin cannot lose Admin.`
 
 const loadPast = () => import('../cli/accounts/audit-lists.ts')
 
-export class RolesHolders extends StoreCommand {
-  static override summary = "List the users with a role in this machine's store, now or in the past"
+export class RolesHolders extends AdminCommand {
+  static override summary = 'List the users with a role, now or in the past'
   static override description =
     `With --at, svc reads from the audit who held the role then, and says from when on the audit can tell. Roles
 from claims of an OpenID provider belong to a sign-in and are not in the audit.`
@@ -173,30 +174,39 @@ from claims of an OpenID provider belong to a sign-in and are not in the audit.`
   static override args = { role: requiredArgument('ROLE', 'Role (case-sensitive)') }
   static override flags = {
     at: instantFlag('at')({ description: 'Who held the role at this time' }),
-    ...storeFlags,
+    ...connectionFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(RolesHolders)
     const role = required(args.role, 'ROLE')
     const { at } = flags
-    await this.inStore(flags, signal, async ({ admin }) => {
+    await this.administer(flags, signal, async (admin) => {
       if (at !== undefined) return await this.past(admin, role, at)
-      const total = await admin.roles.count(role)
-      if (total === 0) refuseOtherCase(role, await admin.roles.names())
+      const { service, call, store } = admin
+      const { Users: first, Total: total = 0, Roles = [] } = await service.roleHolders({ Role: role }, call)
+      if (total === 0) refuseOtherCase(role, Roles)
       const { holders, holdersHeadline, userPages } = await import('../cli/accounts/lists.ts')
-      const pages = userPages((after) => admin.roles.holders(role, after))
+      const page = async (After?: string) =>
+        ((After === undefined ? first : (await service.roleHolders({ Role: role, After }, call)).Users) ?? []).map(
+          userFactsOf,
+        )
       const output = { ...this.output, total, headline: holdersHeadline(total, role) }
-      await this.printParts(holders.parts(pages, { store: admin.store, role }, output), signal)
+      await this.printParts(holders.parts(userPages(page), { store, role }, output), signal)
     })
   }
 
-  private async past(admin: Admin, role: string, at: Date): Promise<undefined> {
-    const { users, roles, answersFrom, linkedUsers } = await admin.roles.holdersAt(role, at)
-    if (users.length === 0) refuseOtherCase(role, roles, at)
+  private async past({ service, call, store }: AdminSession, role: string, at: Date): Promise<undefined> {
+    const { allPages } = await import('../cli/accounts/lists.ts')
+    const { Users: first = [], ...answer } = await service.roleHolders({ Role: role, At: at }, call)
+    const { Roles = [], AnswersFrom: answersFrom = at, LinkedUsers = 0 } = answer
+    const page = async (After?: string) =>
+      After === undefined ? first : ((await service.roleHolders({ Role: role, At: at, After }, call)).Users ?? [])
+    const users = (await allPages(page, ({ UserName }) => UserName)).map((one) => fromEntry(one) as PastHolder)
+    if (users.length === 0) refuseOtherCase(role, Roles, at)
     const { notCovered, pastHolders, pastHoldersHeadline } = await loadPast()
-    const missing = notCovered(linkedUsers)
-    const around = { store: admin.store, role, at: at.toISOString(), answersFrom, notCovered: missing ?? null }
+    const missing = notCovered(LinkedUsers)
+    const around = { store, role, at: at.toISOString(), answersFrom, notCovered: missing ?? null }
     const output = { ...this.output, headline: pastHoldersHeadline(users.length, role, at) }
     this.printList(pastHolders.render(users, around, output))
     if (this.output.json) return
@@ -205,32 +215,41 @@ from claims of an OpenID provider belong to a sign-in and are not in the audit.`
   }
 }
 
-export class RolesHistory extends StoreCommand {
-  static override summary = "List the changes of a user's roles in the store of this machine"
+export class RolesHistory extends AdminCommand {
+  static override summary = "List the changes of a user's roles"
   static override description =
     `Lists, oldest first, when roles and permissions of the user changed, who changed them, until when and why. A
 user who was removed is found by name.`
   static override answers = { '': lists(async () => (await loadPast()).roleHistory) }
   static override examples = ['<%= config.bin %> roles history alice', '<%= config.bin %> roles history bob --json']
   static override args = userArgs
-  static override flags = storeFlags
+  static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(RolesHistory)
     const userName = userOf(args.user)
-    await this.inStore(flags, signal, async ({ admin }) => {
-      const entries = await orNearest(admin.roles.history(userName), userName, {
-        message: `the audit has no user "${userName}"`,
-        near: admin.users.near,
-        hint: () => 'svc users list shows the users.',
-      })
-      const [{ roleChange, roleHistory }, { holdingIn }] = await Promise.all([
+    await this.administer(flags, signal, async ({ service, call, store }) => {
+      const [{ auditOf, roleChange, roleHistory }, { holdingIn }, { allPages }] = await Promise.all([
         loadPast(),
         import('../core/store/audit/index.ts'),
+        import('../cli/accounts/lists.ts'),
       ])
+      const page = async (after = '0') =>
+        (await service.roleHistory({ UserName: userName, AfterId: Number(after) }, call)).Entries ?? []
+      const all = await orNearest(
+        allPages(page, ({ Id }) => String(Id)),
+        userName,
+        {
+          message: `the audit has no user "${userName}"`,
+          near: async (Like) =>
+            ((await service.getUsers({ Like }, call)).Users ?? []).map(({ UserName = '' }) => UserName),
+          hint: () => 'svc users list shows the users.',
+        },
+      )
+      const entries = all.map(auditOf)
       const changes = entries.map((entry) => roleChange(entry, holdingIn(entry.after)?.ends.role ?? new Map()))
       const name = entries.at(-1)?.target ?? userName
-      this.printList(roleHistory.render(changes, { store: admin.store, userName: name }, this.output))
+      this.printList(roleHistory.render(changes, { store, userName: name }, this.output))
     })
   }
 }

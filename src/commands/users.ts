@@ -1,25 +1,30 @@
 import { lists, prints } from '../cli/command/base.ts'
-import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { boolean, connectionFlags, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { askLine, canAsk, newPassword } from '../cli/command/prompt.ts'
 import type { Io } from '../cli/io/io.ts'
+import { machine } from '../cli/io/process.ts'
 import { shellWord } from '../cli/render/hints.ts'
 import { note } from '../cli/render/note.ts'
 import { newNameFlag } from '../cli/roles/new-names.ts'
 import {
+  AdminCommand,
+  type AdminSession,
   changeFlags,
-  digestConsent,
   hasStoreFile,
   inUserWords,
+  loadAccountRules,
+  orUnknown,
   refuseProblems,
-  StoreCommand,
-  type StoreSession,
-  storeFlags,
+  userFactsOf,
   userNamed,
 } from '../cli/session/admin.ts'
-import { identityFlags, issuerNamed } from '../cli/session/identity-flags.ts'
+import { identityFlags, providerFor } from '../cli/session/identity-flags.ts'
+import type { SessionFlags } from '../cli/session/session.ts'
+import type { CommandTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/base/errors.ts'
 import { adminWarning, passwordRule } from '../core/base/names.ts'
-import type { Admin, NewUser, UserFacts } from '../core/protocol/service/service.ts'
+import type { Request, UserEntry } from '../core/protocol/index.ts'
+import type { UserFacts } from '../core/protocol/service/service.ts'
 
 const load = () => import('../cli/accounts/lists.ts')
 
@@ -32,41 +37,75 @@ type Outcome = {
   readonly removed?: true
 }
 
-type ChangeFlags = { readonly store?: string | undefined; readonly reason?: string | undefined }
+type ChangeFlags = SessionFlags & { readonly reason?: string | undefined }
+
+/** The answer of an operation about one user. */
+type UserAnswer = { readonly User?: UserEntry | undefined; readonly Changed?: boolean | undefined }
 
 /** A command that acts on one user, and prints that user. */
-abstract class UserCommand extends StoreCommand {
+abstract class UserCommand extends AdminCommand {
   static override answers = { '': prints(async () => (await load()).userOutcomes) }
   static override args = { name: requiredArgument('NAME', 'User name or e-mail') }
   static override flags = changeFlags
 
-  /** Does the work on the user of this name. Throws Fault `NotFound` with the nearest name. */
+  /**
+   * Does the work on the user of this name, and says what it did, or that nothing changed. Throws Fault `NotFound` with the
+   * nearest name.
+   */
   protected async onUser(
     name: string | undefined,
     flags: ChangeFlags,
     signal: AbortSignal,
-    work: (user: UserFacts, store: StoreSession) => Promise<Outcome>,
+    work: (
+      on: { readonly UserName: string; readonly Reason: string | undefined },
+      admin: AdminSession,
+    ) => Promise<UserAnswer>,
+    sentence: (user: UserFacts) => string,
+    unchanged = (user: UserFacts): string => `${user.userName}: unchanged`,
   ): Promise<undefined> {
-    const typed = required(name, 'NAME')
-    await this.inStore(flags, signal, async (store) =>
-      this.printUser(await work(await userNamed(store.admin, typed), store), store.admin),
-    )
+    const UserName = required(name, 'NAME')
+    await this.administer(flags, signal, async (admin) => {
+      const { User, Changed: changed } = await orUnknown(
+        admin,
+        UserName,
+        work({ UserName, Reason: flags.reason }, admin),
+      )
+      const user = userFactsOf(User)
+      const did = changed === false ? unchanged(user) : sentence(user)
+      await this.printUser({ user, sentence: did, ...(changed === undefined ? {} : { changed }) }, admin)
+    })
   }
 
-  protected async printUser({ user, ...outcome }: Outcome, admin: Admin): Promise<void> {
+  protected async printUser({ user, ...outcome }: Outcome, { store }: AdminSession): Promise<void> {
     const { renderUser } = await load()
-    this.printList(renderUser(user, admin.store, { ...this.output, ...outcome }))
+    this.printList(renderUser(user, store, { ...this.output, ...outcome }))
   }
 }
 
-const unchanged = (user: UserFacts): Outcome => ({ user, sentence: `${user.userName}: unchanged`, changed: false })
+const mustChangeFlags = {
+  'must-change': boolean({
+    description: 'The user must change the password before anything else; default if you type it for another user',
+    exclusive: ['no-password', 'no-digest'],
+  }),
+  'no-must-change': boolean({ description: 'The user may keep the password', exclusive: ['must-change'] }),
+} as const
+
+/** Whether a password is for the time until its user changes it: always, never, or if somebody else has typed it. */
+const mustChange = (
+  flags: { readonly 'must-change'?: boolean | undefined; readonly 'no-must-change'?: boolean | undefined },
+  isTyped: boolean,
+  { target, userName }: { readonly target: CommandTarget; readonly userName: string },
+): boolean => {
+  const own = target.kind === 'server' ? target.profile?.user : machine.accountName()
+  return flags['must-change'] === true || (isTyped && !flags['no-must-change'] && own !== userName)
+}
 
 const newDigest = 'Also allow sign-in by HTTP Digest, if svc.yaml enables it; stores a second secret'
 
 export class UsersAdd extends UserCommand {
-  static override summary = 'Add a user to the store of this machine'
+  static override summary = 'Add a user'
   static override description =
-    `Creates the store if it does not exist. svc prompts for the password on a terminal, or reads it
+    `On this machine, creates the store if it does not exist. svc prompts for the password on a terminal, or reads it
 from standard input with --password-stdin; it is never part of the command line.`
   static override examples = [
     '<%= config.bin %> users add alice --role Admin',
@@ -86,13 +125,14 @@ from standard input with --password-stdin; it is never part of the command line.
       exclusive: ['no-password'],
     }),
     'no-password': boolean({ description: 'No password: the user signs in only with keys (svc keys create)' }),
+    ...mustChangeFlags,
     ...changeFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersAdd)
     const userName = required(args.name, 'NAME')
-    await this.sayStore(flags)
+    const target = await this.sayTarget(flags)
     const stdin = flags['password-stdin']
     const ask = {
       message: `Password for ${userName}:`,
@@ -103,21 +143,37 @@ from standard input with --password-stdin; it is never part of the command line.
     const prompts = !flags['no-password'] && !stdin
     // Without a terminal, report the missing flag before the store is opened.
     const piped = stdin || (prompts && !canAsk(this.io)) ? await newPassword(ask, this.io, signal) : undefined
-    await this.inStore(flags, signal, async ({ admin, by }) => {
-      const values = {
-        userName,
-        email: flags.email,
-        displayName: flags['display-name'],
-        roles: flags.role ?? [],
-        permissions: flags.permission ?? [],
+    await this.administer(flags, signal, async (admin) => {
+      const { service, call } = admin
+      const { email, 'display-name': displayName, role: roles = [], permission: permissions = [] } = flags
+      const { newUserProblems: problems } = await loadAccountRules()
+      const values = { userName, email, displayName, roles, permissions }
+      // Only the first user makes the store.
+      const exists = target.kind === 'server' || (await hasStoreFile(flags, this.io.env))
+      if (prompts) {
+        // Nobody types a password for values that are refused, or for a store that cannot be used.
+        refuseProblems(await problems(values))
+        const fault = exists ? await taken(admin, values) : undefined
+        if (fault) throw fault
       }
-      if (prompts) await this.refuseBeforePrompt(flags, admin, values)
-      const refusal = async (password: string) => inUserWords(await admin.users.problems({ ...values, password }))
+      const refusal = async (password: string) => inUserWords(await problems({ ...values, password }))
       const password = prompts && piped === undefined ? await newPassword({ ...ask, refusal }, this.io, signal) : piped
-      const input = { ...values, password, digest: digestConsent(flags) }
-      const user = await admin.users.add(input, by).catch(async (error: unknown) => {
-        throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, input)) ?? error) : error
+      const input: Request<'addUser'> = {
+        UserName: userName,
+        Password: password,
+        ...digestFlags(flags),
+        // Who makes the store is its first Admin.
+        MustChangePassword: mustChange(flags, prompts && piped === undefined && exists, { target, userName }),
+        Email: email,
+        DisplayName: displayName,
+        Roles: roles,
+        Permissions: permissions,
+        Reason: flags.reason,
+      }
+      const { User } = await service.addUser(input, call).catch(async (error: unknown) => {
+        throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, values)) ?? error) : error
       })
+      const user = userFactsOf(User)
       await this.printUser({ user, sentence: `${user.userName} is added` }, admin)
       if (!flags.json && user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) {
         this.say('Note: the administrator role is Admin; role names are case-sensitive.')
@@ -126,32 +182,36 @@ from standard input with --password-stdin; it is never part of the command line.
       if (lookalikes !== undefined) this.say(`Warning: ${lookalikes}.`)
     })
   }
-
-  /** Nobody types a password for values that are refused, or for a store that cannot be used. */
-  private async refuseBeforePrompt(flags: { readonly store?: string | undefined }, admin: Admin, values: NewUser) {
-    refuseProblems(await admin.users.problems(values))
-    // Only the first user makes the store.
-    if (!(await hasStoreFile(flags, this.io.env))) return
-    const fault = await taken(admin, values)
-    if (fault) throw fault
-  }
 }
 
+/** The wish of the flags for a digest secret (A12). */
+const digestFlags = (flags: {
+  readonly digest?: boolean | undefined
+  readonly 'digest-for-admin'?: boolean | undefined
+}) => ({
+  Digest: flags.digest || undefined,
+  DigestForAdmin: flags['digest-for-admin'] || undefined,
+})
+
 /** Names the user who has the name or e-mail address: both share one namespace, without letter case (O4). */
-async function taken(admin: Admin, { userName, email }: NewUser): Promise<Fault | undefined> {
+async function taken(
+  { service, call }: AdminSession,
+  { userName, email }: { readonly userName: string; readonly email: string | undefined },
+): Promise<Fault | undefined> {
   for (const value of [userName, email]) {
-    const owner = value === undefined ? undefined : await orNobody(admin.users.show(value))
-    if (!owner) continue
-    return new Fault('Conflict', `"${value}" is already used by ${owner.userName}`, {
-      hints: [`svc users show ${shellWord(owner.userName)}`],
+    const owner = value === undefined ? undefined : await orNobody(service.getUser({ UserName: value }, call))
+    if (!owner?.User) continue
+    const { UserName = '' } = owner.User
+    return new Fault('Conflict', `"${value}" is already used by ${UserName}`, {
+      hints: [`svc users show ${shellWord(UserName)}`],
     })
   }
   return undefined
 }
 
-async function orNobody(user: Promise<UserFacts>): Promise<UserFacts | undefined> {
+async function orNobody<R>(answer: Promise<R>): Promise<R | undefined> {
   try {
-    return await user
+    return await answer
   } catch (error) {
     if (error instanceof Fault && error.fault === 'NotFound') return undefined
     throw error
@@ -164,12 +224,9 @@ export class UsersDisable extends UserCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersDisable)
-    await this.onUser(args.name, flags, signal, async (before, { admin, by }) => {
-      if (before.disabled) return unchanged(before)
-      const user = await admin.users.disable(before.userName, by)
-      const sentence = `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
-      return { user, sentence, changed: true }
-    })
+    const sentence = (user: UserFacts) =>
+      `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
+    await this.onUser(args.name, flags, signal, (on, { service, call }) => service.disableUser(on, call), sentence)
   }
 }
 
@@ -179,11 +236,8 @@ export class UsersEnable extends UserCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersEnable)
-    await this.onUser(args.name, flags, signal, async (before, { admin, by }) => {
-      if (!before.disabled) return unchanged(before)
-      const user = await admin.users.enable(before.userName, by)
-      return { user, sentence: `${user.userName} is enabled`, changed: true }
-    })
+    const sentence = (user: UserFacts) => `${user.userName} is enabled`
+    await this.onUser(args.name, flags, signal, (on, { service, call }) => service.enableUser(on, call), sentence)
   }
 }
 
@@ -196,34 +250,37 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
     '<%= config.bin %> users link alice --provider corp --subject 248289761001',
     '<%= config.bin %> users link alice --provider https://login.example.com --subject 2482',
   ]
-  static override flags = { ...identityFlags, ...storeFlags }
+  static override flags = { ...identityFlags, ...changeFlags }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersLink)
     const name = required(args.name, 'NAME')
     const subject = required(flags.subject, '--subject')
-    const issuer = await issuerNamed(flags, this.io.env)
-    await this.onUser(name, flags, signal, async (user, { admin, by }) => {
-      const changed = await admin.users.link(user.userName, { issuer, subject }, by)
-      return changed
-        ? { user, sentence: `${user.userName} may sign in as ${subject} at ${issuer}`, changed }
-        : unchanged(user)
-    })
+    const provider = await providerFor(flags, await this.sayTarget(flags), this.io.env)
+    await this.onUser(
+      name,
+      flags,
+      signal,
+      (on, { service, call }) => service.linkUser({ ...on, Provider: provider, Subject: subject }, call),
+      (user) => `${user.userName} may sign in as ${subject} at ${provider}`,
+    )
   }
 }
 
-export class UsersList extends StoreCommand {
-  static override summary = 'List the users of the store of this machine'
+export class UsersList extends AdminCommand {
+  static override summary = 'List the users'
   static override answers = { '': lists(async () => (await load()).users) }
   static override examples = ['<%= config.bin %> users list', '<%= config.bin %> users list --json']
-  static override flags = storeFlags
+  static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(UsersList)
-    await this.inStore(flags, signal, async ({ admin }) => {
+    await this.administer(flags, signal, async ({ service, call, store }) => {
       const { userPages, users } = await load()
-      const output = { ...this.output, total: await admin.users.count() }
-      await this.printParts(users.parts(userPages(admin.users.list), { store: admin.store }, output), signal)
+      const { Total: total = 0, Users: first } = await service.getUsers({}, call)
+      const page = async (after?: string) =>
+        ((after === undefined ? first : (await service.getUsers({ After: after }, call)).Users) ?? []).map(userFactsOf)
+      await this.printParts(users.parts(userPages(page), { store }, { ...this.output, total }), signal)
     })
   }
 }
@@ -247,6 +304,7 @@ computed from the password. --no-digest removes only that secret, keeps the pass
       description: 'Remove the digest secret and keep the password',
       exclusive: ['digest', 'digest-for-admin', 'password-stdin'],
     }),
+    ...mustChangeFlags,
     ...changeFlags,
   }
 
@@ -254,16 +312,35 @@ computed from the password. --no-digest removes only that secret, keeps the pass
     const { args, flags } = await this.parse(UsersPasswd)
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
-    await this.sayStore(flags)
-    if (flags['no-digest']) return await this.onUser(name, flags, signal, removeDigest)
+    const target = await this.sayTarget(flags)
+    if (flags['no-digest']) {
+      return await this.onUser(
+        name,
+        flags,
+        signal,
+        (on, { service, call }) => service.removeDigest(on, call),
+        ({ userName }) => `${userName} can no longer sign in by HTTP Digest; the password is unchanged`,
+        ({ userName }) => `${userName} has no digest secret: nothing changed`,
+      )
+    }
     // Without a terminal, report the missing flag before the store is opened.
     const piped = stdin || !canAsk(this.io) ? await newPassword({ message: '', stdin }, this.io, signal) : undefined
-    await this.inStore(flags, signal, async ({ admin, by }) => {
-      const { userName, digest: before } = await userNamed(admin, name)
-      const refusal = async (typed: string) => inUserWords(await admin.users.passwordProblems(userName, typed))
+    await this.administer(flags, signal, async (admin) => {
+      const { digest: before, ...owner } = await userNamed(admin, name)
+      const { userName } = owner
+      const { passwordProblems } = await loadAccountRules()
+      const refusal = async (typed: string) => inUserWords(await passwordProblems('Password', typed, owner))
       const ask = { message: `New password for ${userName}:`, rule: passwordRule, stdin, refusal }
       const password = piped ?? (await newPassword(ask, this.io, signal))
-      const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
+      const MustChangePassword = mustChange(flags, piped === undefined, { target, userName })
+      const set = {
+        UserName: userName,
+        Password: password,
+        MustChangePassword,
+        ...digestFlags(flags),
+        Reason: flags.reason,
+      }
+      const user = userFactsOf((await admin.service.setPassword(set, admin.call)).User)
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       await this.printUser({ user, sentence }, admin)
       if (before !== 'none' && user.digest === 'none') {
@@ -271,14 +348,6 @@ computed from the password. --no-digest removes only that secret, keeps the pass
       }
     })
   }
-}
-
-async function removeDigest({ userName }: UserFacts, { admin, by }: StoreSession): Promise<Outcome> {
-  const { user, removed } = await admin.users.removeDigest(userName, by)
-  const sentence = removed
-    ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
-    : `${user.userName} has no digest secret: nothing changed`
-  return { user, sentence, changed: removed }
 }
 
 export class UsersRemove extends UserCommand {
@@ -297,10 +366,11 @@ removing the user, use svc users disable.`
         hints: [`svc users remove ${shellWord(name)} --yes`],
       })
     }
-    await this.onUser(name, flags, signal, async ({ userName }, { admin, by }) => {
+    await this.administer(flags, signal, async (admin) => {
+      const { userName } = await userNamed(admin, name)
       if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
-      const user = await admin.users.remove(userName, by)
-      return { user, sentence: `${user.userName} is removed`, removed: true }
+      const { User } = await admin.service.removeUser({ UserName: userName, Reason: flags.reason }, admin.call)
+      await this.printUser({ user: userFactsOf(User), sentence: `${userName} is removed`, removed: true }, admin)
     })
   }
 }
@@ -313,17 +383,17 @@ async function confirm(userName: string, store: string, io: Io, signal: AbortSig
   })
 }
 
-export class UsersShow extends StoreCommand {
-  static override summary = 'Show one user of the store of this machine'
+export class UsersShow extends AdminCommand {
+  static override summary = 'Show one user'
   static override answers = { '': prints(async () => (await load()).users) }
   static override examples = ['<%= config.bin %> users show alice', '<%= config.bin %> users show alice@example.com']
   static override args = UserCommand.args
-  static override flags = storeFlags
+  static override flags = connectionFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersShow)
     const name = required(args.name, 'NAME')
-    await this.inStore(flags, signal, async ({ admin }) => {
+    await this.administer(flags, signal, async (admin) => {
       const user = await userNamed(admin, name)
       const { renderUser } = await load()
       this.printList(renderUser(user, admin.store, this.output))
@@ -337,19 +407,20 @@ export class UsersUnlink extends UserCommand {
     `Ends every session and token of the user. Without --subject, svc unlinks all accounts of the user at the provider.
 The next sign-in with such an account creates a new user without roles; to prevent this, use svc users disable.`
   static override examples = ['<%= config.bin %> users unlink alice --provider corp']
-  static override flags = { ...identityFlags, ...storeFlags }
+  static override flags = { ...identityFlags, ...changeFlags }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersUnlink)
     const name = required(args.name, 'NAME')
-    const issuer = await issuerNamed(flags, this.io.env)
-    await this.onUser(name, flags, signal, async (user, { admin, by }) => {
-      const changed = (await admin.users.unlink(user.userName, { issuer, subject: flags.subject }, by)) > 0
-      const sentence = changed
-        ? `${user.userName} can no longer sign in at ${issuer}`
-        : `${user.userName}: unchanged, there is no such link`
-      return { user, sentence, changed }
-    })
+    const provider = await providerFor(flags, await this.sayTarget(flags), this.io.env)
+    await this.onUser(
+      name,
+      flags,
+      signal,
+      (on, { service, call }) => service.unlinkUser({ ...on, Provider: provider, Subject: flags.subject }, call),
+      ({ userName }) => `${userName} can no longer sign in at ${provider}`,
+      ({ userName }) => `${userName}: unchanged, there is no such link`,
+    )
   }
 }
 
@@ -370,10 +441,13 @@ which the user signs in, which the limit then no longer affects.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(UsersUnlock)
-    await this.onUser(args.name, flags, signal, async ({ userName }, { admin, by }) => {
-      const user = await admin.users.unlock(userName, flags.from, by)
-      const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
-      return { user, sentence: `${user.userName} is no longer locked after failed sign-ins${from}` }
-    })
+    const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
+    await this.onUser(
+      args.name,
+      flags,
+      signal,
+      (on, { service, call }) => service.unlockUser({ ...on, From: flags.from }, call),
+      ({ userName }) => `${userName} is no longer locked after failed sign-ins${from}`,
+    )
   }
 }

@@ -32,6 +32,7 @@ const user = (text: Text): UserFacts => ({
   displayName: text('displayName'),
   disabled: true,
   hasPassword: true,
+  mustChangePassword: true,
   digest: 'valid' as const,
   createdAt: at,
   roles: [text('role'), text('role2')],
@@ -100,7 +101,8 @@ const sample = <Row, Place extends string, Extra extends string>(
   members,
 })
 
-const userMembers = 'id userName email displayName roles permissions disabled hasPassword digest createdAt'
+const userMembers =
+  'id userName email displayName roles permissions disabled hasPassword mustChangePassword digest createdAt'
 const changeMembers = 'UserName Action Outcome Changed Unchanged AllRoles AllPermissions'
 
 const samples: Readonly<Record<string, Sample>> = {
@@ -136,11 +138,15 @@ const samples: Readonly<Record<string, Sample>> = {
       status: 'Warn' as const,
       message: text('message'),
       version: text('version'),
-      intervalMs: 60_000,
+      interval: 60_000,
       backlog: 7,
       diskFreePercent: 12.5,
-      skewMs: 3,
-      run: { id: 1, startedAt: 2, endedAt: 3, durationMs: 4, exitCode: 5, output: text('output') },
+      clockSkew: 3,
+      startedAt: new Date(2),
+      endedAt: new Date(3),
+      duration: 4,
+      exitCode: 5,
+      output: text('output'),
       ageMs: 5_000,
     }),
     'Store Name Status At AgeSeconds Version Backlog By Message StartedAt DurationMs ExitCode',
@@ -585,7 +591,6 @@ test.each([
 test('a terminal shows the status of an agent in the words of all states, and a record as the interface has it', () => {
   const agent = (status: 'Ok' | 'Warn' | 'Fail'): heartbeats.ListedHeartbeat => ({
     ...{ name: status, at, who: 'svc', status, ageMs: 5_000, message: undefined, version: undefined },
-    ...{ intervalMs: undefined, backlog: undefined, diskFreePercent: undefined, skewMs: undefined, run: undefined },
   })
   const rows = [agent('Ok'), agent('Warn'), agent('Fail')] as const
   const output = lists.heartbeats.table(rows, terminal(80)).split('\n').slice(1)

@@ -60,6 +60,22 @@ const document = { ...page, isDocument: true } as const
 const form = { needs: 'silence', guard: 'posts' } as const
 const unknownToken = 'A'.repeat(32)
 
+/** A row of an operation for Admins at one path. */
+const administers = (
+  verb: 'GET' | 'POST',
+  path: string,
+  answer: number,
+  ask: Readonly<Record<string, Value>> = {},
+): Row => ({
+  needs: 'Admin',
+  at: { [path]: verb },
+  reply: verb === 'GET' ? 'GET POST' : 'POST',
+  ask: () => ask,
+  answers: [answer],
+})
+const vic = { UserName: 'zq-vic' } as const
+const nobody = { UserName: 'zq-nobody' } as const
+
 /** The row of an operation has its name, and further ones a few words more. The row of a page has its path. */
 export const rows: Readonly<Record<string, Row>> = {
   Authenticate: { needs: 'known', at: { '/auth': 'GET POST' }, reply: 'GET POST', guard: 'posts', answers: [200] },
@@ -256,6 +272,29 @@ export const rows: Readonly<Record<string, Row>> = {
     answers: [200, 404],
   },
 
+  GetUsers: administers('GET', '/users', 200),
+  GetUser: administers('GET', '/users/show', 200, vic),
+  // Taken.
+  AddUser: { ...administers('POST', '/users/add', 409, vic), needs: 'ever' },
+  SetPassword: { ...administers('POST', '/users/password', 400, { ...vic, Password: 'short' }), needs: 'ever' },
+  RemoveDigest: administers('POST', '/users/digest/remove', 200, vic),
+  DisableUser: administers('POST', '/users/disable', 404, nobody),
+  EnableUser: administers('POST', '/users/enable', 200, vic),
+  UnlockUser: administers('POST', '/users/unlock', 200, vic),
+  LinkUser: { ...administers('POST', '/users/link', 400, { ...vic, Provider: 'none', Subject: '1' }), needs: 'ever' },
+  UnlinkUser: administers('POST', '/users/unlink', 400, { ...vic, Provider: 'none' }),
+  RemoveUser: administers('POST', '/users/remove', 404, nobody),
+  GetKeys: administers('GET', '/keys', 200),
+  CreateKey: { ...administers('POST', '/keys/create', 404, { ...nobody, Name: 'zq-key' }), needs: 'ever' },
+  RevokeKey: administers('POST', '/keys/revoke', 404, { Name: 'zq-key' }),
+  GetAudit: administers('GET', '/audit', 200),
+  VerifyAudit: administers('POST', '/audit/verify', 200),
+  GetAuditHead: administers('GET', '/audit/head', 200),
+  GetHeartbeats: administers('GET', '/agents', 200),
+  ForgetHeartbeat: administers('POST', '/agents/forget', 404, { Name: 'zq-agent' }),
+  GetRoleHolders: administers('GET', '/roles/holders', 200, { Role: 'Admin' }),
+  GetRoleHistory: administers('GET', '/roles/history', 200, vic),
+
   '/': {
     needs: 'nothing',
     at: { '/': 'GET POST' },
@@ -334,7 +373,7 @@ export const rows: Readonly<Record<string, Row>> = {
 /**
  * The fields that say who or what a request is about (N7). A second one of them, at another place of the request, is a 400.
  */
-export const subjects = ['UserName', 'Monitors', 'Monitor', 'Name', 'Id', 'Through'] as const
+export const subjects = ['UserName', 'Monitors', 'Monitor', 'Name', 'Id', 'Through', 'Role', 'Subject', 'From'] as const
 
 /** The password of every caller. */
 export const password = 'violet-harbour-42'

@@ -170,7 +170,8 @@ describe('O8 an Admin for a time', () => {
     }
     let turn = 0
     for (const { name, routes } of Object.values(operations)) {
-      if (['AssignRoles', 'UnAssignRoles', 'GiveBackRoles', 'Authenticate', 'EndSession'].includes(name)) continue
+      const ends = ['Authenticate', 'EndSession', 'DisableUser', 'RemoveUser', 'UnlinkUser', 'EnableUser', 'UnlockUser']
+      if (['AssignRoles', 'UnAssignRoles', 'GiveBackRoles', ...ends].includes(name)) continue
       for (const path of [routes[0].path.replace(/\{\w+\}/, 'x'), `/json/reply/${name}`]) {
         const [one] = credentials.slice(turn++ % credentials.length)
         for (const [, headers] of isQuick() && one ? [one] : credentials) await site.post(path, extra, headers)
@@ -202,7 +203,8 @@ describe('O8 an Admin for a time', () => {
     for (const id of own) {
       const words = [...id.split(':'), 'Ann', '--user', 'Tim', '--role', 'Admin', ...at]
       const { code } = await home.run(words, { env: { SVC_TOKEN: tim.BearerToken }, stdin: `${password}\n` })
-      expect([id, code]).toEqual([id, 2])
+      // A mistake in the command line, or the refusal of the server.
+      expect([id, code === 2 || code === 5]).toEqual([id, true])
     }
     const assign = ['roles', 'assign', 'Ned', '--role', 'Ops', ...at]
     for (const more of [[], ['--permanent'], ['--for', '2h'], ['--until', later]]) {

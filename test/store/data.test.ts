@@ -123,6 +123,7 @@ describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop
         email: 'Pepe@Example.com',
         displayName: 'José',
         passwordHash: '$argon2id$x',
+        mustChangePassword: false,
         disabled: false,
         createdAt: 1_000,
         epoch: 0,

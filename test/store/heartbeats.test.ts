@@ -58,6 +58,7 @@ const undone = [
   // It changed rows only.
   [],
   ['DROP TABLE "leases"'],
+  ['ALTER TABLE "users" DROP COLUMN "temporaryHash"'],
 ]
 
 describe.each(backendsOfTier())('heartbeats on $name', ({ name, start, fresh, raw, stop }) => {

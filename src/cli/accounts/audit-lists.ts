@@ -1,5 +1,7 @@
 import { count } from '../../core/base/format.ts'
 import { humanTime } from '../../core/base/zone.ts'
+import type { AuditLogEntry, AuditSeal, Response } from '../../core/protocol/index.ts'
+import { fromEntry } from '../../core/protocol/service/facts.ts'
 import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
@@ -154,6 +156,25 @@ export const verdicts = document<VerdictRow>()({
     comparedWithHead: flag,
   },
 })
+
+export const auditOf = (entry: AuditLogEntry): AuditFacts => fromEntry(entry) as AuditFacts
+
+const sealOf = (seal: AuditSeal | undefined) => seal && { number: seal.Number ?? 0, hash: seal.Hash ?? '' }
+
+/** The verdict on an audit in a store. The figures of a stream are 0. */
+export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'verifyAudit'>): AuditVerdict {
+  const began = Began && { number: Began.Number ?? 0, at: Began.At?.getTime() ?? 0 }
+  return {
+    repeated: 0,
+    torn: 0,
+    withdrawn: 0,
+    earlier: 0,
+    ...fromEntry(counts),
+    problems: Problems.map(fromEntry),
+    head: sealOf(Head),
+    began,
+  } as AuditVerdict
+}
 
 const headText = (head: AuditHead | undefined): string | null => (head ? `${head.number}:${head.hash}` : null)
 export const isIntact = ({ problems }: AuditVerdict): boolean => problems.length === 0

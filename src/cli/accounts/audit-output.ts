@@ -1,17 +1,17 @@
-import type { Admin, AuditFacts } from '../../core/protocol/service/service.ts'
+import type { AuditFacts } from '../../core/protocol/service/service.ts'
 import { audit } from './lists.ts'
 
 const pageSize = 1_000
 
 /** All entries that match, newest first, at most `limit` of them. */
 export async function* auditPages(
-  read: Admin['audit']['list'],
-  filter: Omit<Parameters<Admin['audit']['list']>[0], 'limit'>,
+  read: (take: number, before: number | undefined) => Promise<readonly AuditFacts[]>,
+  first: number | undefined,
   limit: number = Number.POSITIVE_INFINITY,
 ): AsyncIterable<readonly AuditFacts[]> {
-  let { before } = filter
+  let before = first
   for (let left = limit; left > 0; ) {
-    const page = await read({ ...filter, before, limit: Math.min(left, pageSize) })
+    const page = await read(Math.min(left, pageSize), before)
     yield page
     left -= page.length
     if (page.length < pageSize) return

@@ -1,6 +1,7 @@
 import { count } from '../../core/base/format.ts'
 import { isObject, type JsonObject } from '../../core/base/json.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
+import { fromEntry } from '../../core/protocol/service/facts.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/protocol/service/service.ts'
 import type { Screen } from '../io/io.ts'
 import {
@@ -44,13 +45,18 @@ export function renderUser(
     ['Roles', names(user.roles)],
     ['Permissions', names(user.permissions)],
     ['State', user.disabled ? { text: 'disabled: cannot sign in', style: 'caution' } : ''],
-    ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key, or at a provider', style: 'caution' }],
+    ['Password', passwordText(user)],
     ['Digest', user.digest === undefined ? '' : digestTexts[user.digest]],
     ['Since', moment(user.createdAt)],
     ['Id', user.id],
     ['Store', store],
   ]
   return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
+}
+
+function passwordText({ hasPassword, mustChangePassword }: UserFacts): CellText {
+  if (!hasPassword) return { text: 'none: signs in with a key, or at a provider', style: 'caution' }
+  return mustChangePassword ? { text: 'must be changed before anything else', style: 'caution' } : ''
 }
 
 /** Whether the user can sign in by HTTP Digest. Almost nobody does, so that its absence is not worth a line. */
@@ -191,6 +197,7 @@ export const users = list<UserFacts>()({
     { key: 'displayName', is: orNull(string) },
     { key: 'disabled', is: flag, field: false },
     { key: 'hasPassword', is: flag, field: false },
+    { key: 'mustChangePassword', is: flag, field: false },
     { key: 'digest', is: orNull(oneOf('none', 'valid', 'not for Admin')), field: false },
     { key: 'createdAt', is: dateTime, title: 'SINCE' },
   ],
@@ -203,6 +210,7 @@ export const users = list<UserFacts>()({
     'permissions',
     'disabled',
     'hasPassword',
+    'mustChangePassword',
     'digest',
     'createdAt',
   ],
@@ -311,16 +319,10 @@ export const revokedKeys = document<{ readonly name: string; readonly revoked: t
   members: { name: string, revoked: flag },
 })
 
-/** The members of an object of the interface under their names in documents: `LastUsedAt` as `lastUsedAt`. */
-type InDocument<Dto> = { readonly [Name in keyof Dto & string as Uncapitalize<Name>]: Dto[Name] }
-
-export const sessionRow = (session: UserSession): InDocument<UserSession> =>
-  Object.fromEntries(
-    Object.entries(session).map(([name, value]) => [name.charAt(0).toLowerCase() + name.slice(1), value]),
-  ) as InDocument<UserSession>
+export const sessionRow = (session: UserSession) => fromEntry(session)
 
 /** The sessions of a user. A table shows the beginning of the id, which is enough to end the session. */
-export const sessions = list<InDocument<UserSession>>()({
+export const sessions = list<ReturnType<typeof sessionRow>>()({
   around: ['target', 'userName'],
   beneath: 'target',
   rows: 'sessions',
@@ -373,6 +375,23 @@ export const audit = list<AuditFacts>()({
     { key: 'correlationId', is: orNull(string) },
   ],
 })
+
+/** The entries of all pages of a list. `page` gives those after a name. */
+export async function allPages<Entry>(
+  page: (after?: string) => Promise<readonly Entry[]>,
+  nameOf: (entry: Entry) => string | undefined,
+): Promise<readonly Entry[]> {
+  const entries: Entry[] = []
+  for (let after: string | undefined; ; ) {
+    const next = await page(after)
+    entries.push(...next)
+    const last = next.at(-1)
+    // What is not sorted by name would never end.
+    const name = last && nameOf(last)
+    if (name === undefined || name === after) return entries
+    after = name
+  }
+}
 
 /**
  * All users, page by page. `page` gives those after a name, sorted by name, and nothing after the last. The first page may

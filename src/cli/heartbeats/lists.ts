@@ -1,6 +1,7 @@
 import { showDuration } from '../../core/base/format.ts'
 import { stateWords } from '../../core/checks/reports/index.ts'
-import type { Heartbeat, ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import type { Heartbeat, HeartbeatEntry, ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import { fromEntry } from '../../core/protocol/service/facts.ts'
 import { dateTime, document, flag, integer, number, oneOf, orNull, string } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
 import { type FactRows, headline, type Mark, moment, pairs, styles } from '../render/table.ts'
@@ -21,19 +22,22 @@ export function renderReceipt(answer: ReportHeartbeatResponse, target: string, o
 
 const skewOf = (ms: number): string => `${showDuration(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} the server's`
 
-export type ListedHeartbeat = Omit<Heartbeat, 'at' | 'history'> & { readonly at: Date; readonly ageMs: number }
+export type ListedHeartbeat = Omit<ReturnType<typeof fromEntry<HeartbeatEntry>>, 'at' | 'status'> & {
+  readonly at: Date
+  readonly status: Heartbeat['status']
+  readonly ageMs: number
+}
 
-export const heartbeatRow = (heartbeat: Heartbeat, now: Date): ListedHeartbeat => ({
-  ...heartbeat,
-  at: new Date(heartbeat.at),
-  ageMs: Math.max(0, now.getTime() - heartbeat.at),
-})
+export function heartbeatRow(entry: HeartbeatEntry, now: Date): ListedHeartbeat {
+  const { at = now, status = 'Fail', ...heartbeat } = fromEntry(entry)
+  return { ...heartbeat, at, status, ageMs: Math.max(0, now.getTime() - at.getTime()) }
+}
 
 /** `running for 5 min`, or how long the last run took: the message says how it ended. Empty for agents without a job. */
-const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
-  if (run === undefined) return ''
-  if (run.endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - run.startedAt)}`
-  return `took ${showDuration(run.durationMs ?? 0)}`
+const runText = ({ startedAt, endedAt, duration = 0, ageMs, at }: ListedHeartbeat): string => {
+  if (startedAt === undefined) return ''
+  if (endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - startedAt.getTime())}`
+  return `took ${showDuration(duration)}`
 }
 
 const heartbeatLevels: Readonly<Record<Heartbeat['status'], Mark>> = { Ok: 'ok', Warn: 'warn', Fail: 'fail' }
@@ -68,18 +72,18 @@ export const heartbeats = list<ListedHeartbeat>()({
     { key: 'by', value: ({ who }) => who, is: orNull(string) },
     { key: 'lastRun', value: runText, title: 'LAST RUN', shrink: 4, optional: true, field: false, json: false },
     { key: 'message', is: orNull(string), title: 'MESSAGE', shrink: 1 },
-    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), is: dateTime, absent: 'json' },
-    { key: 'durationMs', value: ({ run }) => run?.durationMs, is: number, absent: 'json' },
-    { key: 'exitCode', value: ({ run }) => run?.exitCode, is: integer, absent: 'json' },
-    { key: 'output', value: ({ run }) => run?.output, is: string, field: false, absent: 'json' },
+    { key: 'startedAt', is: dateTime, absent: 'json' },
+    { key: 'durationMs', value: ({ duration }) => duration, is: number, absent: 'json' },
+    { key: 'exitCode', is: integer, absent: 'json' },
+    { key: 'output', is: string, field: false, absent: 'json' },
     {
       key: 'intervalSeconds',
       is: orNull(number),
-      value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
+      value: ({ interval }) => (interval === undefined ? undefined : interval / 1_000),
       field: false,
     },
     { key: 'diskFreePercent', is: orNull(number), field: false },
-    { key: 'clockSkewMs', value: ({ skewMs }) => skewMs, is: orNull(number), field: false },
+    { key: 'clockSkewMs', value: ({ clockSkew }) => clockSkew, is: orNull(number), field: false },
   ],
   members: [
     'name',

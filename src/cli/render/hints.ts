@@ -28,7 +28,6 @@ const withoutValue: ReadonlySet<TargetFlag> = new Set(['local', 'insecure-http']
 /** Each of these alone decides where a command acts. */
 const destinations: ReadonlySet<TargetFlag> = new Set(['server', 'profile', 'local'])
 
-const store: readonly TargetFlag[] = ['local', 'store']
 const connection: readonly TargetFlag[] = targetFlags.filter((flag) => flag !== 'user')
 const server: readonly TargetFlag[] = ['server', 'profile', 'ca-file', 'insecure-http']
 
@@ -36,23 +35,23 @@ const whoami: readonly TargetFlag[] = ['server', 'profile', 'local', 'ca-file', 
 
 /** The target flags of every command that hints suggest. */
 export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
-  'audit list': store,
-  'heartbeats list': [...store, 'config'],
-  'heartbeats remove': store,
-  'keys create': store,
-  'keys list': store,
-  'keys revoke': store,
-  'roles holders': store,
-  'users add': store,
-  'users disable': store,
-  'users enable': store,
-  'users link': ['local', 'store', 'config'],
-  'users list': store,
-  'users passwd': store,
-  'users remove': store,
-  'users show': store,
-  'users unlink': ['local', 'store', 'config'],
-  'users unlock': store,
+  'audit list': connection,
+  'heartbeats list': connection,
+  'heartbeats remove': connection,
+  'keys create': connection,
+  'keys list': connection,
+  'keys revoke': connection,
+  'roles holders': connection,
+  'users add': connection,
+  'users disable': connection,
+  'users enable': connection,
+  'users link': connection,
+  'users list': connection,
+  'users passwd': connection,
+  'users remove': connection,
+  'users show': connection,
+  'users unlink': connection,
+  'users unlock': connection,
   health: connection,
   heartbeat: connection,
   'roles assign': connection,

@@ -1,13 +1,24 @@
 import { Fault } from '../../core/base/errors.ts'
 import { nearestHint } from '../../core/base/suggest.ts'
-import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
-import { custom, localFlag, reasonFlag, text } from '../command/flags.ts'
+import { notCoveredCode, type UserEntry } from '../../core/protocol/index.ts'
+import { fromEntry } from '../../core/protocol/service/facts.ts'
+import type { Admin, Call, Service, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
+import { connectionFlags, custom, localFlag, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
-import { commandPatienceMs, localCall, storePath, usedStores } from './session.ts'
+import { type CommandTarget, chooseEither } from '../settings/target.ts'
+import {
+  commandPatienceMs,
+  localCall,
+  openSession,
+  readSettings,
+  type SessionFlags,
+  storePath,
+  usedStores,
+} from './session.ts'
 import { TargetCommand } from './target-command.ts'
 
-/** Users, keys and the audit belong to a store: these commands have no server as a target. */
+/** The flags of a command that works on the files of a store: it has no server as a target. */
 export const storeFlags = {
   store: text('store')({ description: "The store's file or postgres:// URL (SVC_STORE)", helpGroup: 'TARGET' }),
   local: localFlag,
@@ -21,30 +32,17 @@ export const storeFlags = {
   })(),
 } as const
 
-/** The flags of a command that changes the store. */
-export const changeFlags = { reason: reasonFlag, ...storeFlags } as const
+/** The flags of a command that changes users, keys or agents. */
+export const changeFlags = { reason: reasonFlag, ...connectionFlags } as const
 
-/** Whether the flags of a command ask for a digest secret (A12). */
-export const digestConsent = (flags: {
-  readonly digest?: boolean | undefined
-  readonly 'digest-for-admin'?: boolean | undefined
-}): DigestConsent | undefined => {
-  const forAdmin = flags['digest-for-admin'] === true
-  return flags.digest || forAdmin ? { forAdmin } : undefined
-}
+/** The rules for the values of users, which are checked before anybody types a password. */
+export const loadAccountRules = () => import('../../core/accounts/auth/index.ts')
 
-export type StoreSession = {
-  readonly admin: Admin
-  readonly by: AdminActor
-  readonly [Symbol.asyncDispose]: () => Promise<void>
-}
-
-/** Opens the store of this machine, with this account as the administrator (P8). Does not read svc.yaml. */
+/** Opens the store of this machine, for this account (P8). Does not read svc.yaml. */
 export async function openAdmin(
-  flags: { readonly store?: string | undefined; readonly reason?: string | undefined },
+  flags: { readonly store?: string | undefined },
   env: ProcessEnvironment,
-  signal: AbortSignal,
-): Promise<StoreSession> {
+): Promise<{ readonly admin: Admin } & AsyncDisposable> {
   const [{ openCore }, { withoutFile }] = await Promise.all([
     import('../../core/service/open.ts'),
     import('./without-file.ts'),
@@ -59,17 +57,11 @@ export async function openAdmin(
     usedStores: usedStores(env),
     details: 'anyone',
   })
-  const { caller, correlationId } = localCall(signal)
-  const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
   if (!runtime.admin) {
     await runtime.close()
     throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
   }
-  return {
-    admin: runtime.admin,
-    by: { who, correlationId, reason: flags.reason },
-    [Symbol.asyncDispose]: runtime.close,
-  }
+  return { admin: runtime.admin, [Symbol.asyncDispose]: runtime.close }
 }
 
 /** Whether the store is a file that exists. */
@@ -90,23 +82,57 @@ type StoreFile = {
   readonly label: string
 } & Pick<typeof import('../../core/store/index.ts'), 'loadBackup' | 'loadRestore'>
 
-/** A command that administers this machine's store. */
-export abstract class StoreCommand extends TargetCommand {
-  private storeStated = false
+/** Administration for one command: the operations for Admins, here or at a server. */
+export type AdminSession = {
+  readonly service: Service
+  readonly call: Call
+  /** The store of this machine, or the server. */
+  readonly store: string
+}
 
-  /** States which store is used if other commands act at a server. Call it before the first prompt. */
-  protected async sayStore(flags: { readonly store?: string | undefined }): Promise<void> {
-    if (this.storeStated) return
-    this.storeStated = true
-    await this.sayLocal(async () => {
-      const { shownStore } = await import('../../core/store/index.ts')
-      return `the store ${shownStore(await storePath(flags, this.io.env))}`
-    })
+/** A command that administers users, keys, the audit or agents at a server, or in the store of this machine. */
+export abstract class AdminCommand extends TargetCommand {
+  private stated = false
+
+  /** Says which store is used if other commands act at a server. Call it before the first prompt. */
+  protected async sayTarget(flags: SessionFlags): Promise<CommandTarget> {
+    const { env } = this.io
+    const target = await chooseEither(flags, env, () => readSettings(env))
+    if (target.kind === 'server' || this.stated) return target
+    this.stated = true
+    await this.sayLocal(() => storeLabel(flags, env))
+    return target
   }
 
+  /** Opens the target for `work`, names it in failures, and closes it. */
+  protected async administer<R>(
+    flags: SessionFlags,
+    signal: AbortSignal,
+    work: (admin: AdminSession) => Promise<R>,
+  ): Promise<R> {
+    const chosen = await this.sayTarget(flags)
+    await using session = await openSession(flags, this.io, { chosen, say: (line) => this.say(line) })
+    const store = session.runtime?.admin?.store ?? session.label
+    this.target = store
+    await this.warnOfOtherStore(session.runtime?.facts.store)
+    try {
+      return await work({ service: session.service, call: localCall(signal), store })
+    } catch (error) {
+      throw inOwnWords(error)
+    }
+  }
+}
+
+const storeLabel = async (flags: { readonly store?: string | undefined }, env: ProcessEnvironment): Promise<string> => {
+  const { shownStore } = await import('../../core/store/index.ts')
+  return `the store ${shownStore(await storePath(flags, env))}`
+}
+
+/** A command that works on the files of a store of this machine. */
+export abstract class StoreCommand extends TargetCommand {
   /** The store for a command that works on its file without opening it here. Names it in failures. */
   protected async storeFile(flags: { readonly store?: string | undefined }): Promise<StoreFile> {
-    await this.sayStore(flags)
+    await this.refuseElsewhere(flags)
     const path = await storePath(flags, this.io.env)
     const { loadBackup, loadRestore, shownStore } = await import('../../core/store/index.ts')
     const label = shownStore(path)
@@ -117,19 +143,31 @@ export abstract class StoreCommand extends TargetCommand {
 
   /** Opens the store for `work`, names it in failures, and closes it. */
   protected async inStore<R>(
-    flags: { readonly store?: string | undefined },
-    signal: AbortSignal,
-    work: (store: StoreSession) => Promise<R>,
+    flags: { readonly store?: string | undefined; readonly local?: boolean },
+    work: (admin: Admin) => Promise<R>,
   ): Promise<R> {
-    await this.sayStore(flags)
-    await using session = await openAdmin(flags, this.io.env, signal)
-    this.target = session.admin.store
-    await this.warnOfOtherStore(session.admin.store)
-    try {
-      return await work(session)
-    } catch (error) {
-      throw brokenRules(error) ?? error
-    }
+    await this.refuseElsewhere(flags)
+    await using session = await openAdmin(flags, this.io.env)
+    const { store } = session.admin
+    this.target = store
+    await this.warnOfOtherStore(store)
+    return await work(session.admin)
+  }
+
+  /**
+   * Throws Usage where other commands act at a server, unless the command line or a variable names this machine or a store: a
+   * command must not work on another store than the one that `svc whoami` means.
+   */
+  protected async refuseElsewhere(flags: {
+    readonly store?: string | undefined
+    readonly local?: boolean
+  }): Promise<void> {
+    const { env } = this.io
+    const target = await chooseEither(flags, env, () => readSettings(env))
+    if (target.kind === 'local') return await this.sayLocal(() => storeLabel(flags, env))
+    throw new Fault('Usage', `this command acts on a store of this machine, and other commands at ${target.url}`, {
+      hints: ['For the store of this machine: --local', "For another one: --store, on the server's machine"],
+    })
   }
 }
 
@@ -145,6 +183,8 @@ const inputs: Readonly<Record<string, string>> = {
   From: '--from',
   Subject: '--subject',
   ExpiresInMs: '--expires',
+  Provider: '--provider',
+  Head: '--head',
 }
 
 /** The problems as one sentence without its full stop, in words of the command line; undefined if there are none. */
@@ -161,11 +201,18 @@ export function refuseProblems(problems: readonly ValueProblem[]): void {
   if (sentence !== undefined) throw new Fault('Usage', sentence)
 }
 
-/** Values that break a rule are a mistake of the command line, not of a request: a Fault Usage. Undefined for others. */
-function brokenRules(error: unknown): Fault | undefined {
-  if (!(error instanceof Fault) || error.errorCode !== 'ValidationException') return undefined
-  const sentence = inUserWords(error.details.fields ?? [])
-  return sentence === undefined ? undefined : new Fault('Usage', sentence, { hints: error.details.hints, cause: error })
+/**
+ * A refusal in the words of the command, the same from the store of this machine and from a server: values that break a rule
+ * are a mistake of the command line. Other errors as they are.
+ */
+function inOwnWords(error: unknown): unknown {
+  if (!(error instanceof Fault)) return error
+  const { hints, fields = [], remoteMessage: message = error.message, remoteStatus } = error.details
+  const details = { hints, remoteStatus, cause: error }
+  if (error.errorCode === 'Usage') return new Fault('Usage', message, details)
+  if (error.errorCode === notCoveredCode) return new Fault('Local', message, details)
+  if (error.errorCode === 'ValidationException') return new Fault('Usage', inUserWords(fields) ?? message, details)
+  return error.fault === 'Conflict' ? new Fault('Conflict', message, details) : error
 }
 
 /** Returns the result of `work`. Replaces its Fault `NotFound` by one with `message`, the nearest name and a hint. */
@@ -189,13 +236,20 @@ export async function orNearest<R>(
   }
 }
 
-/** A user of the store by name or e-mail. Throws Fault `NotFound` with the nearest name. */
-export const userNamed = (admin: Admin, name: string): Promise<UserFacts> =>
-  orNearest(admin.users.show(name), name, {
+/** The answer to an operation about a user. Replaces `NotFound` by one with the nearest name. */
+export const orUnknown = <R>({ service, call }: AdminSession, name: string, answer: Promise<R>): Promise<R> =>
+  orNearest(answer, name, {
     message: `there is no user "${name}"`,
-    near: admin.users.near,
+    near: async (Like) => ((await service.getUsers({ Like }, call)).Users ?? []).map(({ UserName = '' }) => UserName),
     hint: (candidates) =>
       candidates.length === 0
         ? 'There are no users yet: svc users add NAME --role Admin'
         : 'svc users list shows the users.',
   })
+
+/** A user by name or e-mail. Throws Fault `NotFound` with the nearest name. */
+export const userNamed = async (admin: AdminSession, UserName: string): Promise<UserFacts> =>
+  userFactsOf((await orUnknown(admin, UserName, admin.service.getUser({ UserName }, admin.call))).User)
+
+const noRights = { roles: [], permissions: [] }
+export const userFactsOf = (entry: UserEntry = {}): UserFacts => ({ ...noRights, ...fromEntry(entry) }) as UserFacts

@@ -21,7 +21,7 @@ export async function otherTarget(env: ProcessEnvironment): Promise<string | und
 
 /** Which commands a current profile affects, for the commands that change it. */
 export const profileScope: readonly string[] = [
-  'At this server: health, history, impact, silence, ack, nodes, doctor, heartbeat, drill, roles assign, roles extend, roles give-back, roles show, roles unassign, sessions, api, whoami, passwd, logout.',
-  'On this machine: users, keys, audit, heartbeats, secrets, roles holders, monitors, notify, serve, profile, config.',
-  'With --local, health, history, impact, silence, ack, nodes, heartbeat, drill, roles and sessions act on this machine.',
+  'At this server: health, history, impact, silence, ack, nodes, doctor, heartbeat, drill, roles, users, keys, audit, heartbeats, sessions, api, whoami, passwd, logout.',
+  'On this machine: secrets, monitors, notify, serve, profile, config.',
+  'With --local, health, history, impact, silence, ack, nodes, heartbeat, drill, roles, users, keys, audit, heartbeats and sessions act on this machine; audit export, backup and restore always do.',
 ]

@@ -171,7 +171,7 @@ async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
 }
 
 async function checkStore(examination: Examination): Promise<Outcome> {
-  const { flags, env, signal } = examination
+  const { flags, env } = examination
   const { value = '', note } = await readInForce(examination, 'store')
   const { secondStore } = await import('../session/service-store.ts')
   const second = await secondStore(flags, env)
@@ -181,7 +181,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   }
   if (second) return warning(second.warning.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
-  await using session = await openAdmin(flags, env, signal)
+  await using session = await openAdmin(flags, env)
   const any = await session.admin.users.any()
   const other = otherStoreWarning(value, homeOf(env))
   if (other !== undefined) return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')

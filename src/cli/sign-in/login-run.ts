@@ -1,6 +1,6 @@
 import { exits, Fault } from '../../core/base/errors.ts'
 import { type Client, type ClientOptions, openClient } from '../../core/client/index.ts'
-import type { AuthenticateResponse } from '../../core/protocol/index.ts'
+import { type AuthenticateResponse, mustChangeCode, mustChangeKey } from '../../core/protocol/index.ts'
 import type { Call, Credential } from '../../core/protocol/service/service.ts'
 import { signInOf } from '../credentials/credentials.ts'
 import {
@@ -30,6 +30,8 @@ export type SignedIn = {
   readonly permissions: readonly string[] | undefined
   /** The provider that signed the user in, unless it was the server itself with a password. */
   readonly provider?: string | undefined
+  /** The user may do nothing before the password is changed (P71). */
+  readonly mustChange?: true
 }
 
 type Connection = Parameters<typeof openClient>[0]
@@ -67,11 +69,46 @@ export async function signIn(
   const tokens = credentialFrom(response, rememberMe)
   if (tokens) {
     const facts = factsOf(response, presented.kind === 'password' ? presented.user : 'token')
-    return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}) }
+    const mustChange = response.Meta?.[mustChangeKey] === undefined ? {} : ({ mustChange: true } as const)
+    return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}), ...mustChange }
   }
   throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
     hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
   })
+}
+
+/**
+ * Changes the password of a sign-in that may do nothing else before. The server replaces the session; without a change, it
+ * ends.
+ */
+export async function changeFirst(
+  connection: Connection,
+  { mustChange: _, ...signedIn }: SignedIn,
+  current: string,
+  ask: () => Promise<string>,
+): Promise<SignedIn> {
+  using client = openClient(connection)
+  const call = localCall(new AbortController().signal, {
+    credential: credentialOf(signedIn.tokens),
+    timeoutMs: changeMs,
+  })
+  try {
+    const answer = await client.changePassword({ CurrentPassword: current, NewPassword: await ask() }, call)
+    const tokens = credentialFrom(answer, answer.RememberMe === true)
+    if (tokens) return { ...signedIn, tokens }
+    throw new Fault('UnreadableAnswer', 'the password is changed, but the server sent no new session', {
+      hints: ['Sign in again with the new password.'],
+    })
+  } catch (error) {
+    await endQuietly(connection, signedIn.tokens, localCall(AbortSignal.timeout(endMs)))
+    throw error
+  }
+}
+
+/** For the question who is signed in, before what is also allowed with a password that must be changed. */
+export function unlessMustChange(error: unknown): AuthenticateResponse {
+  if (error instanceof Fault && error.errorCode === mustChangeCode) return {}
+  throw error
 }
 
 /** Ends a session that was just created or replaced. Ignores failures, because it expires by itself. */
@@ -108,7 +145,7 @@ export async function revoke(connection: Connection, call: Call): Promise<Revoca
   using client = openClient(connection)
   try {
     // Asks who is signed in. The credential source renews the token after a 401.
-    await client.authenticate({}, { ...call, verb: 'GET' })
+    await client.authenticate({}, { ...call, verb: 'GET' }).catch(unlessMustChange)
     const credential = await connection.credential?.current()
     await client.authenticate({ provider: 'logout' }, { ...call, credential })
     return (await outlives(client, credential, call)) ? 'still valid' : 'revoked'
@@ -147,6 +184,8 @@ export type StoredAs = {
 
 /** Milliseconds for ending another sign-in: short, because the user is waiting. */
 const endMs = 3_000
+/** Milliseconds for a change of the password, which must not be lost with its answer. */
+export const changeMs = 30_000
 
 /**
  * Stores a sign-in and makes its profile the current one. The sign-in that it replaces ends, at its server and here.

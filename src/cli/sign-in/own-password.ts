@@ -7,9 +7,7 @@ import type { Io } from '../io/io.ts'
 import { localCall } from '../session/session.ts'
 import type { Settings } from '../settings/profiles.ts'
 import type { CommandTarget } from '../settings/target.ts'
-
-/** Milliseconds. A change that the server has made must not be lost with its answer, so ctrl-C does not cancel it. */
-const changeMs = 30_000
+import { changeMs, unlessMustChange } from './login-run.ts'
 
 /** The password of the user who is signed in at a server. */
 export type OwnPassword = {
@@ -41,7 +39,7 @@ export async function openOwnPassword(
   }
   const client = openClient({ ...connection, credential: signedInAt(target, settings, connection, io) })
   const verify = async (call: Call): Promise<string> => {
-    const { UserName } = await client.authenticate({}, { ...call, verb: 'GET' })
+    const { UserName } = await client.authenticate({}, { ...call, verb: 'GET' }).catch(unlessMustChange)
     return UserName || signIn.user
   }
   return {
@@ -50,7 +48,7 @@ export async function openOwnPassword(
     async change({ current, next }, signal) {
       // The prompts may have taken longer than an access token lives.
       await verify(localCall(signal))
-      // No other process may renew a token that is about to end.
+      // No other process may renew a token that is about to end, and ctrl-C does not lose the answer of a change.
       await underLock(signIn, env, signal, async () => {
         const stored = await store.read()
         const credential = stored && credentialOf(stored)

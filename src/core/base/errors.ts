@@ -122,6 +122,8 @@ export type FaultDetails = {
   readonly challenge?: 'digest' | 'stale' | undefined
   /** The HTTP status of a remote server's error. */
   readonly remoteStatus?: number | undefined
+  /** Its own words, sanitized. */
+  readonly remoteMessage?: string | undefined
   /** The remote server rehearses: its error may be scripted. */
   readonly drill?: true | undefined
   readonly meta?: Readonly<Record<string, string>> | undefined

@@ -95,18 +95,22 @@ function pathOf(operation: Operation, verb: 'GET' | 'POST', values: Readonly<Rec
 }
 
 /**
- * Encodes the simple field types: texts, flags, numbers and choices. Lists and maps need `wire`, which is loaded
- * later, while the server works on its answer.
+ * Encodes the simple field types: texts, flags, numbers, choices, dates, and lists of texts, whose parameter repeats. The
+ * others need `wire`, which is loaded later, while the server works on its answer.
  */
 function queryOf(operation: Operation, values: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(operations[operation].request.fields).flatMap(([name, field]) => {
     const value = values[name]
     if (value === undefined || value === null || value === '') return []
+    if (value instanceof Date) return [`${name}=${value.toISOString()}`]
+    if (Array.isArray(value)) return value.map((item) => `${name}=${encodeURIComponent(inList(String(item)))}`)
     if (!asItIs.has(schemaOf(field).kind)) throw new TypeError(`${operation}: ${name} cannot be put into a query`)
     return [`${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`]
   })
   return pairs.join('&')
 }
+/** A text of a list in JSV. */
+const inList = (text: string): string => (/[",[\]{}]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
 const asItIs: ReadonlySet<string> = new Set(['text', 'flag', 'number', 'choice'])
 
 export type ClientOptions = {

@@ -1,5 +1,11 @@
 import { Fault } from '../base/errors.ts'
-import { type HealthCheckResponse, type Operation, operations } from '../protocol/index.ts'
+import {
+  type HealthCheckResponse,
+  neverInQuery,
+  type Operation,
+  type OperationSpec,
+  operations,
+} from '../protocol/index.ts'
 import type { Call, Credential } from '../protocol/service/service.ts'
 import type { OffsetDate } from '../protocol/wire/index.ts'
 import type { Received } from './exchange.ts'
@@ -146,22 +152,14 @@ function decoded(value: string): string {
 }
 
 /** Request fields that must not appear in messages: a server may echo what it receives. */
-const secretFields = [
-  'Password',
-  'CurrentPassword',
-  'NewPassword',
-  'AccessToken',
-  'AccessTokenSecret',
-  'RefreshToken',
-  'response',
-] as const
+const secrets = new Set(Object.values<OperationSpec>(operations).flatMap(neverInQuery))
 /** Shorter secrets occur by chance in any sentence. */
 const shortest = 4
 
 /** Every secret that a call sends. */
 export function secretsOf(request: unknown, credentials: readonly (Credential | undefined)[]): readonly string[] {
   const values = request as Readonly<Record<string, unknown>>
-  const sent = secretFields.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
+  const sent = [...secrets].flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
   const presented = credentials.flatMap((one) => (one ? [one.kind === 'bearer' ? one.token : one.secret] : []))
   return [...sent, ...presented].filter((secret) => secret.length >= shortest)
 }
@@ -175,6 +173,7 @@ export function withoutSecrets(fault: Fault, secrets: readonly string[]): Fault 
   const message = [
     fault.message,
     fault.errorCode,
+    fault.details.remoteMessage ?? '',
     ...hints,
     ...fields.flatMap((field) => [field.ErrorCode, field.FieldName, field.Message]),
   ]
@@ -188,5 +187,6 @@ export function withoutSecrets(fault: Fault, secrets: readonly string[]): Fault 
       Message: clean(field.Message),
     })),
     errorCode: fault.details.errorCode === undefined ? undefined : clean(fault.details.errorCode),
+    remoteMessage: fault.details.remoteMessage === undefined ? undefined : clean(fault.details.remoteMessage),
   })
 }

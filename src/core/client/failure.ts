@@ -3,6 +3,7 @@ import type { ProxyServer } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
+  mustChangeCode,
   type Operation,
   type OperationSpec,
   operations,
@@ -147,7 +148,9 @@ export function refusal(
   const fields = fieldFaults(status)
   return new Fault(fault, message, {
     remoteStatus: code,
-    hints: hintsFor(fault, request, received),
+    ...(words === '' ? {} : { remoteMessage: words }),
+    hints:
+      errorCode === mustChangeCode ? [`svc passwd --server ${request.server}`] : hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),

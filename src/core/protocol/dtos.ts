@@ -28,6 +28,7 @@ import {
   number,
   numberOf,
   required,
+  secretText,
   type Text,
   text,
   textOf,
@@ -61,19 +62,19 @@ export const Authenticate = dto('Authenticate', {
   provider: textOf({ max: limits.nameCharacters, pattern: () => /^(?:[^\s\p{Cc}][^\p{Cc}]*)?$/u }),
   State: text,
   oauth_token: text,
-  oauth_verifier: text,
+  oauth_verifier: secretText,
   UserName: nameOf,
-  Password: text,
+  Password: secretText,
   RememberMe: flag,
   ErrorView: text,
   nonce: text,
   uri: text,
-  response: text,
+  response: secretText,
   qop: text,
   nc: text,
   cnonce: text,
-  AccessToken: text,
-  AccessTokenSecret: text,
+  AccessToken: secretText,
+  AccessTokenSecret: secretText,
   scope: text,
   Meta: map,
 })
@@ -98,7 +99,7 @@ export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
 /** Existing clients expect exactly these names in the answer (A11). */
 export const GetAccessToken = dto('GetAccessToken', {
-  RefreshToken: textOf({ needed: true, pattern: () => /^\s*svc_rt_[A-Za-z0-9_-]{49}\s*$/u }),
+  RefreshToken: textOf({ secret: true, needed: true, pattern: () => /^\s*svc_rt_[A-Za-z0-9_-]{49}\s*$/u }),
 })
 export type GetAccessToken = Infer<typeof GetAccessToken>
 export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
@@ -110,8 +111,8 @@ export type GetAccessTokenResponse = Infer<typeof GetAccessTokenResponse>
 
 /** Changes the password of the signed-in user (P9). Our own addition to the interface, as are the two below. */
 export const ChangePassword = dto('ChangePassword', {
-  CurrentPassword: textOf({ needed: true, pattern: filled }),
-  NewPassword: textOf({ needed: true, pattern: filled }),
+  CurrentPassword: textOf({ secret: true, needed: true, pattern: filled }),
+  NewPassword: textOf({ secret: true, needed: true, pattern: filled }),
 })
 export type ChangePassword = Infer<typeof ChangePassword>
 /** The session and the tokens that replace those of the request. Empty for HTTP Basic, which has none. */
@@ -649,7 +650,12 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
   Duration: durationOf({ min: 0, max: 100 * day }),
   ExitCode: integerOf({ min: 0, max: 255 }),
   MaxDuration: durationOf({ min: second, max: 100 * day }),
-  Output: textOf({ max: 4_000, late: true, pattern: () => /^(?:[\t\n]|[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])*$/u }),
+  Output: textOf({
+    secret: true,
+    max: 4_000,
+    late: true,
+    pattern: () => /^(?:[\t\n]|[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])*$/u,
+  }),
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 

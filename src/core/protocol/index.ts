@@ -1,5 +1,6 @@
 /** The interface as code: schemas, DTOs, enumerations and the table of operations. */
 
+export * from './administration.ts'
 export * from './dtos.ts'
 export * from './enums.ts'
 export * from './grants.ts'

@@ -1,3 +1,4 @@
+import { administration } from './administration.ts'
 import {
   AcknowledgeFault,
   AcknowledgeFaultResponse,
@@ -42,7 +43,7 @@ import {
   UnAssignRoles,
   UnAssignRolesResponse,
 } from './dtos.ts'
-import type { Dto, Infer } from './schema.ts'
+import { type Dto, type Field, type Infer, schemaOf } from './schema.ts'
 
 export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
 export type OperationRoute = {
@@ -68,13 +69,30 @@ export type OperationSpec = {
   readonly response: Dto
   /** Who may call. Required, so that no operation is public by omission. */
   readonly caller: WhoMayCall
-  /** Fields refused in a query, because queries are logged (N7). */
-  readonly neverInQuery: readonly string[]
+  /** Refused in a query beside the fields that are secret (N7). */
+  readonly neverInQuery?: readonly string[]
   /** A batch may contain it (R3). Never for operations that would help to guess passwords in bulk. */
   readonly batch?: true
+  /** It gives somebody access that lasts: for Admins without an end only (O8). */
+  readonly givesAccess?: true
   /** Statuses of its refusals, in addition to those of every operation. */
   readonly refusals: readonly number[]
 }
+
+const isSecret = (field: Field): boolean => {
+  const schema = schemaOf(field)
+  return schema.kind === 'text' && schema.secret === true
+}
+
+/** The fields with a password, a key or a code. */
+export const secretFields = ({ fields }: Dto): readonly string[] =>
+  Object.entries(fields).flatMap(([name, field]) => (isSecret(field) ? [name] : []))
+
+/** The parameters that no query may have, because queries are logged (N7). */
+export const neverInQuery = ({ request, neverInQuery = [] }: OperationSpec): readonly string[] => [
+  ...secretFields(request),
+  ...neverInQuery,
+]
 
 /** A route named after the request (R2); `{name}[]` accepts a batch (R3). */
 export type ReplyRoute = {
@@ -111,7 +129,7 @@ export const operations = {
     request: Authenticate,
     response: AuthenticateResponse,
     caller: 'anyone',
-    neverInQuery: ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'oauth_verifier', 'response'],
+    neverInQuery: ['RefreshToken'],
     refusals: [401, 404, 405, 429],
   },
   getAccessToken: {
@@ -122,7 +140,6 @@ export const operations = {
     request: GetAccessToken,
     response: GetAccessTokenResponse,
     caller: 'anyone',
-    neverInQuery: ['RefreshToken'],
     refusals: [401],
   },
   assignRoles: {
@@ -133,7 +150,6 @@ export const operations = {
     request: AssignRoles,
     response: AssignRolesResponse,
     caller: 'Admin',
-    neverInQuery: [],
     batch: true,
     refusals: [404, 409],
   },
@@ -145,7 +161,6 @@ export const operations = {
     request: UnAssignRoles,
     response: UnAssignRolesResponse,
     caller: 'Admin',
-    neverInQuery: [],
     batch: true,
     refusals: [404, 409],
   },
@@ -157,7 +172,6 @@ export const operations = {
     request: GiveBackRoles,
     response: GiveBackRolesResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [409],
   },
   healthCheck: {
@@ -168,7 +182,6 @@ export const operations = {
     request: HealthCheckRequest,
     response: HealthCheckResponse,
     caller: 'anyone',
-    neverInQuery: [],
     batch: true,
     refusals: [],
   },
@@ -180,7 +193,6 @@ export const operations = {
     request: GetServerTypes,
     response: GetServerTypesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [],
   },
   history: {
@@ -191,7 +203,6 @@ export const operations = {
     request: GetHistory,
     response: GetHistoryResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 404],
   },
   impact: {
@@ -202,7 +213,6 @@ export const operations = {
     request: GetImpact,
     response: GetImpactResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 404],
   },
   startDrill: {
@@ -213,7 +223,6 @@ export const operations = {
     request: StartDrill,
     response: StartDrillResponse,
     caller: { permission: 'drill' },
-    neverInQuery: [],
     refusals: [404, 409, 429],
   },
   getDrill: {
@@ -227,7 +236,6 @@ export const operations = {
     request: GetDrill,
     response: GetDrillResponse,
     caller: { permission: 'drill' },
-    neverInQuery: [],
     refusals: [404],
   },
   getSilences: {
@@ -238,7 +246,6 @@ export const operations = {
     request: GetSilences,
     response: GetSilencesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403],
   },
   silenceMonitors: {
@@ -249,7 +256,6 @@ export const operations = {
     request: SilenceMonitors,
     response: SilenceMonitorsResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [409],
   },
   endSilence: {
@@ -260,7 +266,6 @@ export const operations = {
     request: EndSilence,
     response: EndSilenceResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [404],
   },
   acknowledge: {
@@ -271,7 +276,6 @@ export const operations = {
     request: AcknowledgeFault,
     response: AcknowledgeFaultResponse,
     caller: { permission: 'silence' },
-    neverInQuery: [],
     refusals: [404, 409],
   },
   getNodes: {
@@ -282,7 +286,6 @@ export const operations = {
     request: GetNodes,
     response: GetNodesResponse,
     caller: 'anyone',
-    neverInQuery: [],
     refusals: [401, 403, 409],
   },
   forgetNode: {
@@ -293,7 +296,6 @@ export const operations = {
     request: ForgetNode,
     response: ForgetNodeResponse,
     caller: 'Admin',
-    neverInQuery: [],
     refusals: [404, 409],
   },
   reportHeartbeat: {
@@ -307,7 +309,6 @@ export const operations = {
     request: ReportHeartbeat,
     response: ReportHeartbeatResponse,
     caller: { permission: 'heartbeat' },
-    neverInQuery: ['Output'],
     refusals: [409, 429],
   },
   changePassword: {
@@ -318,7 +319,6 @@ export const operations = {
     request: ChangePassword,
     response: ChangePasswordResponse,
     caller: 'user',
-    neverInQuery: ['CurrentPassword', 'NewPassword'],
     refusals: [409, 429],
   },
   getSessions: {
@@ -329,7 +329,6 @@ export const operations = {
     request: GetSessions,
     response: GetSessionsResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [404],
   },
   endSession: {
@@ -343,9 +342,9 @@ export const operations = {
     request: EndSession,
     response: EndSessionResponse,
     caller: 'user',
-    neverInQuery: [],
     refusals: [404],
   },
+  ...administration,
 } as const satisfies Record<string, OperationSpec>
 
 export type Operation = keyof typeof operations
@@ -379,6 +378,10 @@ export const permissionsBefore = 'svc.permissionsBefore'
 export const auditHeadKey = 'svc.auditHead'
 /** The ErrorCode of that refusal. */
 export const otherCaseCode = 'OtherCase'
+
+/** The ErrorCode of a caller who has to change the password first (P71), and the entry of the Meta of that sign-in. */
+export const mustChangeCode = 'PasswordMustChange'
+export const mustChangeKey = 'svc.mustChangePassword'
 
 /** The ErrorCode of a pattern that covers no monitor (Q1). */
 export const coversNothingCode = 'CoversNothing'

@@ -27,6 +27,8 @@ export type Text = {
   readonly names?: true
   /** The operation itself checks `max`, after it has authorized the caller. Otherwise it is checked on arrival. */
   readonly late?: true
+  /** A password, a key or a code. It is refused in queries (N7), and an operation that has one answers in no batch (R3). */
+  readonly secret?: true
 }
 export type Flag = { readonly kind: 'flag' }
 export type Num = { readonly kind: 'number'; readonly integer: boolean } & Range
@@ -95,6 +97,8 @@ export type Infer<S> = S extends { kind: 'text' }
                 : never
 
 export const text: Text = { kind: 'text' }
+/** A password, a key or a code. */
+export const secretText: Text = { kind: 'text', secret: true }
 export const flag: Flag = { kind: 'flag' }
 export const number: Num = { kind: 'number', integer: false }
 export const integer: Num = { kind: 'number', integer: true }
@@ -118,6 +122,8 @@ export const limits = {
   /** Levels of a JSON body. */
   depth: 32,
   listItems: 256,
+  /** Entries of one page of a list. */
+  pageItems: 1000,
   nameCharacters: 128,
   metaEntries: 64,
   metaValueCharacters: 1024,

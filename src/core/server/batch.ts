@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { Fault } from '../base/errors.ts'
-import { type OperationSpec, operations } from '../protocol/index.ts'
+import { neverInQuery, type OperationSpec, operations } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../protocol/service/service.ts'
 import {
   formats,
@@ -48,7 +48,7 @@ export async function operateBatch(
     if (operation.operation === 'healthCheck') refuseCrossSite(headers, server.origins)
     const isPost = context.logFields.method === 'POST'
     // A field in the query would belong to none of the requests: a name or an end there must not be ignored (N7).
-    refuseInQuery(isPost ? Object.keys(row.request.fields) : row.neverInQuery, target.pairs)
+    refuseInQuery(isPost ? Object.keys(row.request.fields) : neverInQuery(row), target.pairs)
     const bytes = isPost ? await orCancelled(context, receive(context, server.options.maxBody)) : Buffer.alloc(0)
     const requests = await readBatch(row.request, headers['content-type'], bytes)
     const credential = credentialFor(server, context, operation, { negotiated })

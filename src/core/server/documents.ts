@@ -4,7 +4,15 @@ import { gzip } from 'node:zlib'
 import { Fault } from '../base/errors.ts'
 import { type Lazy, lazy } from '../base/lazy.ts'
 import { reports } from '../checks/reports/index.ts'
-import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
+import {
+  type Fields,
+  maxBatch,
+  neverInQuery,
+  type OperationSpec,
+  replyRoutes,
+  type Schema,
+  schemaOf,
+} from '../protocol/index.ts'
 import {
   appMetadata,
   callerOf,
@@ -73,7 +81,7 @@ function operation(row: OperationSpec, { base }: Described): Markup {
   }</ul>
 ${fieldsTable(row.request.fields)}
 <p>Answer: <a href="#${row.response.name}">${row.response.name}</a></p>
-${row.neverInQuery.length > 0 ? html`<p class="muted">Not accepted in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
+${neverInQuery(row).length > 0 ? html`<p class="muted">Not accepted in a query, because queries are logged: ${neverInQuery(row).join(', ')}.</p>` : undefined}
 <pre>${example(row, base)}</pre>
 </section>
 `
@@ -102,7 +110,7 @@ function example(row: OperationSpec, base: string): string {
   const call = `curl '${base}${path}' -H 'Content-Type: application/json'${token}`
   const json = JSON.stringify(body)
   // Other users of the machine can read the arguments of a command.
-  return row.neverInQuery.length > 0
+  return neverInQuery(row).length > 0
     ? `${call} -d @request.json\n\nrequest.json, readable only by you:\n${json}`
     : `${call} \\\n  -d '${json}'`
 }

@@ -1,6 +1,6 @@
 import { Fault } from '../base/errors.ts'
 import type { ReportName } from '../checks/reports/index.ts'
-import { type ChangePasswordResponse, operations, readsHealth, runMediaType } from '../protocol/index.ts'
+import { type ChangePasswordResponse, neverInQuery, operations, readsHealth, runMediaType } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../protocol/service/service.ts'
 import {
   bind,
@@ -35,10 +35,10 @@ export async function readRequest(
   target: RequestTarget,
   maxBody: number,
 ): Promise<WireValues> {
-  const { request: schema, neverInQuery } = operations[operation]
+  const { request: schema } = operations[operation]
   const { request } = context
   const bodiless = !hasBody(request.method)
-  refuseInQuery(neverInQuery, target.pairs)
+  refuseInQuery(neverInQuery(operations[operation]), target.pairs)
   const bytes = bodiless ? undefined : await orCancelled(context, receive(context, maxBody))
   const sources: Sources = {
     ...(bytes && (await readBody(schema, request.headers['content-type'], bytes, rules[style]))),

@@ -10,11 +10,15 @@ import {
   withSilences,
 } from '../checks/reports/index.ts'
 import {
+  type AdminOperation,
+  administration,
   drillPermission,
   type ExecutionMode,
   isOfKind,
   maySendHeartbeat,
   maySilence,
+  mustChangeCode,
+  type OperationSpec,
   operations,
   type Request,
   type Response,
@@ -23,6 +27,8 @@ import {
   type WhoMayCall,
 } from '../protocol/index.ts'
 import {
+  type AdminCaller,
+  type Administration,
   type Call,
   type Caller,
   type HealthViews,
@@ -67,6 +73,8 @@ export type Parts = {
   readonly nodes: NodesOperations
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
+  /** The operations for Admins. Absent without a store. */
+  readonly administration?: Administration | undefined
 }
 /** The functions of drills that the operations use. `by`: who asks. */
 export type Drills = {
@@ -112,6 +120,7 @@ export const preloadOperations = async (): Promise<void> => {
 export function localService(parts: Parts): Service {
   let newNames: NewNames | undefined
   return {
+    ...administrationOf(parts),
     async authenticate(request, call) {
       const { access } = await accountsFor('authenticate', parts)
       return await access.authenticate(request, call)
@@ -185,13 +194,7 @@ export function localService(parts: Parts): Service {
       return await parts.nodes.getNodes()
     },
     async forgetNode(request, call) {
-      // In process, there may be no store yet.
-      const { caller, correlationId } = call
-      const actor =
-        caller.kind === 'local'
-          ? localActor(caller, correlationId)
-          : (await admitted('forgetNode', await accountsFor('forgetNode', parts), call)).actor
-      return await parts.nodes.forgetNode(request, actor)
+      return await parts.nodes.forgetNode(request, (await administrator('forgetNode', parts, call)).actor)
     },
     async serverTypes() {
       const { types, configured } = parts.serverTypes()
@@ -265,7 +268,7 @@ async function admitted(
 ): Promise<{ readonly actor: Actor; readonly identity: Identity | undefined }> {
   const { caller, correlationId } = call
   if (caller.kind === 'local') return { actor: localActor(caller, correlationId), identity: undefined }
-  const identity = await access.identifyCaller(call)
+  const identity = await access.identifyCaller(call, operation === 'changePassword')
   if (!identity) throw new Fault('Unauthorized')
   const required = operations[operation].caller
   if (required === 'user' && identity.via === 'key') throw new Fault('Forbidden', 'Not with a key: sign in as the user')
@@ -278,6 +281,34 @@ const localActor = ({ account }: Extract<Caller, { kind: 'local' }>, correlation
   who: `local:${account}`,
   correlationId,
 })
+
+/** Authorizes a caller of an operation for Admins. In process, there may be no store yet. */
+async function administrator(operation: keyof typeof operations, parts: Parts, call: Call) {
+  const { caller, correlationId } = call
+  if (caller.kind === 'local') return { actor: localActor(caller, correlationId), identity: undefined }
+  return await admitted(operation, await accountsFor(operation, parts), call)
+}
+
+/** One method for each row of administration. */
+function administrationOf(parts: Parts): Pick<Service, AdminOperation> {
+  const method = (operation: AdminOperation) => async (request: { readonly Reason?: string }, call: Call) => {
+    if (!parts.administration) throw notOffered(operation)
+    const { actor, identity } = await administrator(operation, parts, call)
+    const { givesAccess }: OperationSpec = operations[operation]
+    if (givesAccess && identity?.ending.some(({ kind, name }) => kind === 'role' && name === 'Admin')) {
+      throw new Fault('Forbidden', 'Your own role Admin ends, and nothing that you give may last longer')
+    }
+    // A key has no session. What it reads counts as one for each day.
+    const session = identity && (identity.familyId ?? `${identity.user.id} ${new Date().toISOString().slice(0, 10)}`)
+    const by: AdminCaller = { ...actor, reason: request.Reason, session, signal: call.signal }
+    return await (parts.administration[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(
+      request,
+      by,
+    )
+  }
+  const names = Object.keys(administration) as AdminOperation[]
+  return Object.fromEntries(names.map((name) => [name, method(name)])) as unknown as Pick<Service, AdminOperation>
+}
 
 /** Who drills, for the record. In process it is the account that has the store. */
 async function mayDrill(operation: 'startDrill' | 'getDrill', parts: Parts, call: Call): Promise<string> {
@@ -378,6 +409,7 @@ async function identified(
     const { access } = await accounts()
     return await access.identifyCaller(call)
   } catch (error) {
+    if (error instanceof Fault && error.errorCode === mustChangeCode) throw error
     const refused = error instanceof Fault && (error.fault === 'Unauthorized' || error.fault === 'TooManyRequests')
     if (refused && isSecretOfUser(call)) throw error
     if (!call.signal.aborted && !isStoreFailure(error)) throw error

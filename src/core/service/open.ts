@@ -3,7 +3,15 @@ import { shuttingDown } from '../base/errors.ts'
 import { type Lazy, lazy, lazyGroups, lazyMethods } from '../base/lazy.ts'
 import { preload } from '../base/preload.ts'
 import type { Config } from '../config/index.ts'
-import type { DrillLinks, Runtime, RuntimeFacts, Service, Trial, TrialRequest } from '../protocol/service/service.ts'
+import type {
+  Administration,
+  DrillLinks,
+  Runtime,
+  RuntimeFacts,
+  Service,
+  Trial,
+  TrialRequest,
+} from '../protocol/service/service.ts'
 import type { Consequences } from '../watch/configuration/index.ts'
 import type { IncidentsQuery } from '../watch/states/index.ts'
 import { healthPart, type PlanChanges } from './health/health.ts'
@@ -235,6 +243,7 @@ const answersOf = ({ options, store, inForce }: Ground, opened: Opened, facts: R
   silences: opened.silences,
   history: opened.history,
   accounts: store?.accounts.accounts,
+  administration: store && lazyMethods<Administration>(store.accounts.administration),
   nodes: lazyMethods<NodesOperations>(async () => {
     const data = store && store.storePath === undefined ? () => store.data(false) : undefined
     return (await loadNodes()).nodesOperations({ data, own: () => facts.node })

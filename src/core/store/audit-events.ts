@@ -36,6 +36,7 @@ export const auditEvents = {
   'silence.ended': { sentence: 'A silence was ended before its time', formerly: 'quiet.ended' },
   'ack.added': { sentence: 'A fault was acknowledged' },
   'ack.ended': { sentence: 'An acknowledgement was ended, or its fault ended, became worse or became another one' },
+  'audit.read': { sentence: 'An Admin read the audit of a server, for the first time in a session' },
   'node.forgotten': { sentence: 'A node that does not return was removed, with what was stored of its machine' },
   'store.restored': { sentence: 'The store was restored from a backup' },
 } as const satisfies Readonly<Record<string, AuditEventRow>>

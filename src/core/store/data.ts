@@ -55,9 +55,10 @@ export type Grant = {
  */
 export type Holdings = Grants & { readonly grants: readonly Grant[] }
 /** Grants that have ended are not among them. */
-export type User = UserRow & Holdings
+export type User = UserRow & Holdings & { readonly mustChangePassword: boolean }
 /** The values of a user to add, who holds the roles and permissions permanently. */
-export type UserToAdd = Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'grants'> & {
+export type UserToAdd = Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'grants' | 'mustChangePassword'> & {
+  readonly mustChangePassword?: boolean | undefined
   readonly digest?: DigestSecret | undefined
 }
 
@@ -343,8 +344,8 @@ export type Data = {
     readonly byId: (id: string) => Promise<User | undefined>
     /** The user to whom a session, an access token or a key was issued. */
     readonly behind: (kind: 'session' | 'access' | 'key', hash: string) => Promise<User | undefined>
-    /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
-    readonly list: (after?: string) => Promise<readonly User[]>
+    /** At most `take` users (1,000), sorted by name: the first ones, or those after the name `after`. */
+    readonly list: (after?: string, take?: number) => Promise<readonly User[]>
     /** The number of users, or of those with a role. */
     readonly count: (role?: string) => Promise<number>
     /** User names similar to `typed`, which is not a user name itself. Their number is bounded (rows/near.ts). */
@@ -353,7 +354,7 @@ export type Data = {
     readonly any: () => Promise<boolean>
     readonly anyAdmin: () => Promise<boolean>
     /** The users with a role, as `list`. */
-    readonly holders: (role: string, after?: string) => Promise<readonly User[]>
+    readonly holders: (role: string, after?: string, take?: number) => Promise<readonly User[]>
     /** The roles that any user holds, sorted by name. At most 1,000. */
     readonly roleNames: () => Promise<readonly string[]>
     /** Throws Fault Conflict when the name or e-mail address is taken. Names and addresses share one namespace. */
@@ -361,13 +362,13 @@ export type Data = {
     /**
      * Ends every session and token of the user (epoch + 1). With `replaces`, the hash that was just verified, it only
      * rehashes the same password: it ends nothing, and does nothing when the password has changed meanwhile. A new
-     * password replaces the digest secret of the user by `digest`, or removes it.
+     * password replaces the digest secret of the user by `digest`, or removes it. `mustChange`: until the user has changed it.
      */
     readonly setPassword: (
       id: string,
       passwordHash: string,
       actor: Actor | { readonly replaces: string },
-      digest?: DigestSecret,
+      more?: { readonly digest?: DigestSecret | undefined; readonly mustChange?: boolean | undefined },
     ) => Promise<void>
     /**
      * A user's own change. Ends every session and token of the user (epoch + 1) and begins `signIn`, made for the new
@@ -458,7 +459,8 @@ export type Data = {
   readonly keys: {
     readonly add: (key: Omit<KeyRow, 'id' | 'createdAt' | 'revokedAt'>, actor: Actor) => Promise<KeyRow>
     readonly find: (hash: string) => Promise<KeyRow | undefined>
-    readonly list: () => Promise<readonly (KeyRow & { readonly userName: string })[]>
+    /** All keys with the first `take` names (all) after the name `after`, sorted by name. */
+    readonly list: (after?: string, take?: number) => Promise<readonly (KeyRow & { readonly userName: string })[]>
     /** Like `near` of users. */
     readonly near: (typed: string) => Promise<readonly string[]>
     /** Throws Fault NotFound for an unknown name. */
@@ -555,7 +557,7 @@ export type Data = {
   /** Stores what a right secret changes without a session: all of it in one transaction. */
   readonly settle: (user: Pick<User, 'id' | 'userName' | 'email'>, settlement: Settlement) => Promise<void>
   readonly audit: {
-    /** For events that change no row: a failed or locked sign-in. */
+    /** For events that change no row: a failed or locked sign-in, and that somebody read the audit. */
     readonly write: (event: AuditEvent, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
     /**
      * The numbers of entries that this process has written in the last ten minutes (the newest 1,000) and that the store no

@@ -340,6 +340,14 @@ CREATE TABLE "leases" (
 )${strict};
 `
 
+/**
+ * Step 16: `temporaryHash` is the hash of a password that the user has to change. Another hash in `passwordHash` ends that,
+ * whichever version of svc has changed the password.
+ */
+export const temporaryPasswords = ({ text }: Words): string => `
+ALTER TABLE "users" ADD COLUMN "temporaryHash" ${text};
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -368,6 +376,7 @@ export const migrations: readonly string[] = [
   auditSeals(sqliteWords),
   `${silencePermission.users};\n${silencePermission.keys};`,
   leaseTables(sqliteWords),
+  temporaryPasswords(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

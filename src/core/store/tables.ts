@@ -38,8 +38,8 @@ type Stored<Row> = {
  * for absent values, which dialect.ts converts. schema.ts creates them.
  */
 export type Tables = {
-  /** `nameKey` is the name in the form for comparison. Lists are sorted by it. */
-  users: Stored<UserRow> & { nameKey: string }
+  /** `nameKey` is the name in the form for comparison. Lists are sorted by it. `temporaryHash`: a hash that is to be replaced. */
+  users: Stored<UserRow & { readonly temporaryHash: string | undefined }> & { nameKey: string }
   /**
    * Every name and every e-mail address in the form for comparison. One primary key makes them unique together (O4).
    */

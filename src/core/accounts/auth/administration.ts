@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { Fault, invalidField } from '../../base/errors.ts'
 import { coversPermission } from '../../protocol/index.ts'
 import type { Admin, AdminActor, DigestConsent, KeyFacts, NewUser, UserFacts } from '../../protocol/service/service.ts'
-import type { Actor, Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
+import type { Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,
@@ -32,7 +32,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
   }
   const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
     const { store, user } = await withUser(userName)
-    await store.users.setDisabled(user.id, disabled, asActor(by))
+    await store.users.setDisabled(user.id, disabled, by)
     return userFacts({ ...user, disabled })
   }
   const ownSignal = (): AbortSignal => new AbortController().signal
@@ -43,13 +43,10 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
       const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
       const digest = await newSecret(user, password, input.digest)
       const store = await data(true)
-      const added = await store.users.add({ ...user, passwordHash, digest }, asActor(by))
+      const added = await store.users.add({ ...user, passwordHash, digest }, by)
       return withDigest(userFacts(added), digest)
     },
-    problems,
-    passwordProblems: async (userName, password) =>
-      await passwordProblems('Password', password, (await withUser(userName)).user),
-    list: async (after) => (await (await data(false)).users.list(after)).map(userFacts),
+    list: async (after, take) => (await (await data(false)).users.list(after, take)).map(userFacts),
     count: async () => await (await data(false)).users.count(),
     any: async () => await (await data(false)).users.any(),
     near: async (userName) => await (await data(false)).users.near(userName),
@@ -57,16 +54,16 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
       const { store, user } = await withUser(userName)
       return withDigest(userFacts(user), await store.digest.secret(user.id))
     },
-    async passwd(userName, password, by, consent) {
+    async passwd(userName, password, by, consent, mustChange = false) {
       const { store, user } = await withUser(userName)
       refuseFields(await passwordProblems('Password', password, user))
       const digest = await newSecret(user, password, consent)
-      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by), digest)
-      return withDigest(userFacts({ ...user, passwordHash: '' }), digest)
+      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), by, { digest, mustChange })
+      return withDigest(userFacts({ ...user, passwordHash: '', mustChangePassword: mustChange }), digest)
     },
     async removeDigest(userName, by) {
       const { store, user } = await withUser(userName)
-      const removed = await store.digest.remove(user.id, asActor(by))
+      const removed = await store.digest.remove(user.id, by)
       return { user: withDigest(userFacts(user), undefined), removed }
     },
     disable: (userName, by) => setDisabled(userName, true, by),
@@ -76,17 +73,17 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
       const { store, user } = await withUser(userName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
       const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
-      await store.users.unlock(user.id, { ...limitsOf(names), prefix }, asActor(by))
+      await store.users.unlock(user.id, { ...limitsOf(names), prefix }, by)
       return userFacts(user)
     },
     async link(userName, { issuer, subject }, by) {
       refuseFields(subjectProblems(subject))
       const { store, user } = await withUser(userName)
-      return await store.identities.link(user.id, { issuer, subject }, asActor(by))
+      return await store.identities.link(user.id, { issuer, subject }, by)
     },
     async unlink(userName, { issuer, subject }, by) {
       const { store, user } = await withUser(userName)
-      return await store.identities.unlink(user.id, issuer, subject, asActor(by))
+      return await store.identities.unlink(user.id, issuer, subject, by)
     },
     async identities(userName) {
       const { store, user } = await withUser(userName)
@@ -94,7 +91,7 @@ export function users({ data, passwords }: UsersContext): Admin['users'] {
     },
     async remove(userName, by) {
       const { store, user } = await withUser(userName)
-      await store.users.remove(user.id, asActor(by))
+      await store.users.remove(user.id, by)
       return userFacts(user)
     },
   }
@@ -129,7 +126,7 @@ function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFact
 }
 
 /** The problems with the values of a new user, as fields of the response. */
-async function problems(input: NewUser): Promise<Problems> {
+export async function newUserProblems(input: NewUser): Promise<Problems> {
   const { userName, email, displayName, password } = input
   return [
     ...userNameProblems('UserName', userName),
@@ -143,9 +140,10 @@ async function problems(input: NewUser): Promise<Problems> {
 
 /** Validates a new user. Throws one Fault that names every invalid field. */
 async function checked(input: NewUser): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
-  refuseFields(await problems(input))
-  const { userName, email, displayName } = input
+  refuseFields(await newUserProblems(input))
+  const { userName, email, displayName, mustChangePassword } = input
   return {
+    mustChangePassword,
     userName: userName.normalize('NFC'),
     email: email?.normalize('NFC'),
     displayName,
@@ -161,8 +159,6 @@ export async function findUser({ users }: Pick<Data, 'users'>, name: string): Pr
   return user
 }
 
-export const asActor = ({ who, correlationId, reason }: AdminActor): Actor => ({ who, correlationId, reason })
-
 /** The facts about a user that may be shown: everything but the password hash. */
 export const userFacts = (user: User): UserFacts => ({
   id: user.id,
@@ -171,6 +167,7 @@ export const userFacts = (user: User): UserFacts => ({
   displayName: user.displayName,
   disabled: user.disabled,
   hasPassword: user.passwordHash !== undefined,
+  mustChangePassword: user.mustChangePassword,
   createdAt: new Date(user.createdAt),
   roles: user.roles,
   permissions: user.permissions,
@@ -208,13 +205,14 @@ export function keys(data: () => Promise<Data>): Admin['keys'] {
           permissions: permissions && [...new Set(permissions)],
           expiresAt: expiresInMs === undefined ? undefined : store.clock.now() + expiresInMs,
         },
-        asActor(by),
+        by,
       )
       return { key: keyFacts(row, user.userName), secret: secret.text }
     },
-    list: async () => (await (await data()).keys.list()).map((row) => keyFacts(row, row.userName)),
+    list: async (after, take) =>
+      (await (await data()).keys.list(after, take)).map((row) => keyFacts(row, row.userName)),
     near: async (name) => await (await data()).keys.near(name),
-    revoke: async (name, by) => await (await data()).keys.revoke(name, asActor(by)),
+    revoke: async (name, by) => await (await data()).keys.revoke(name, by),
   }
 }
 
@@ -246,7 +244,7 @@ export function administration(options: {
     keys: keys(store),
     roles: {
       show: async (userName) => userFacts(await findUser(await store(), userName)),
-      holders: async (role, after) => (await (await store()).users.holders(role, after)).map(userFacts),
+      holders: async (role, after, take) => (await (await store()).users.holders(role, after, take)).map(userFacts),
       count: async (role) => await (await store()).users.count(role),
       names: async () => await (await store()).users.roleNames(),
     },

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Fault } from '../../base/errors.ts'
-import { type Authenticate, type AuthenticateResponse, authPurpose } from '../../protocol/index.ts'
+import {
+  type Authenticate,
+  type AuthenticateResponse,
+  authPurpose,
+  mustChangeCode,
+  mustChangeKey,
+} from '../../protocol/index.ts'
 import type { BrowserSignIn, Call, DigestCredential, PasswordCredential } from '../../protocol/service/service.ts'
 import type { Actor, Data, RefreshRow, SignInRecord, User } from '../../store/index.ts'
 import { addressOf, endsMeta, type Identity, identify, usable, withClaimed } from './identify.ts'
@@ -91,9 +97,22 @@ export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 
 /**
  * Identifies the caller; undefined when the credential is not valid (A9, A10). A password is checked as in a
  * sign-in, and a wrong one is counted and audited in the same way (P5), but no session begins. Throws like a sign-in
- * when there are too many at once.
+ * when there are too many at once, and Forbidden for a user who has to change the password first (P71), unless
+ * `mayHaveToChange`.
  */
-export async function authenticateCall(context: ProviderContext, call: Presenting): Promise<Identity | undefined> {
+export async function authenticateCall(
+  context: ProviderContext,
+  call: Presenting,
+  mayHaveToChange = false,
+): Promise<Identity | undefined> {
+  const identity = await identityOf(context, call)
+  if (mayHaveToChange || !identity?.user.mustChangePassword || identity.via === 'key') return identity
+  throw new Fault('Forbidden', 'The password must be changed first: svc passwd, or POST /password', {
+    errorCode: mustChangeCode,
+  })
+}
+
+async function identityOf(context: ProviderContext, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
   if (credential?.kind === 'basic') return await byPassword(context, credential, call)
   if (credential?.kind === 'digest') return await byDigest(context, credential, call)
@@ -272,9 +291,13 @@ async function answerFor(
     ...(session.refreshToken === undefined ? {} : { RefreshToken: session.refreshToken }),
     Roles: rights.roles,
     Permissions: rights.permissions,
-    ...endsMeta(rights),
+    ...withMustChange(user, endsMeta(rights)),
   }
 }
+
+/** Says in the Meta of a sign-in that the password must be changed first (P71). */
+const withMustChange = ({ mustChangePassword }: User, { Meta }: ReturnType<typeof endsMeta>) =>
+  Meta || mustChangePassword ? { Meta: { ...Meta, ...(mustChangePassword ? { [mustChangeKey]: '1' } : {}) } } : {}
 
 /**
  * The kind of refresh token that a sign-in gets (A11). A client that does not ask for rotation presents its first token

@@ -23,7 +23,9 @@ import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
 import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
 
-export { administration } from './administration.ts'
+export { administration, newUserProblems } from './administration.ts'
+export { refuseFields } from './names.ts'
+export { passwordProblems } from './password-policy.ts'
 export { probePasswordHash, probeUserLookup } from './verify.ts'
 export { type HashCost, type Identity, type Lifetimes, lifetimes, Paces, type Passwords }
 
@@ -37,8 +39,11 @@ export type Access = {
   readonly endSession: (request: EndSession, caller: OwnCaller) => Promise<EndSessionResponse>
   /** The challenges of sign-in by digest (A12). Empty where it is off. */
   readonly digestChallenges: (stale: boolean) => Promise<readonly string[]>
-  /** Identifies the caller. Undefined when the credential is not valid (A10). */
-  readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
+  /**
+   * Identifies the caller. Undefined when the credential is not valid (A10). Throws Forbidden for a user who has to change
+   * the password first (P71), unless `mayHaveToChange`.
+   */
+  readonly identifyCaller: (call: Presenting, mayHaveToChange?: boolean) => Promise<Identity | undefined>
 }
 
 /** Passwords with a queue of their own: once per process (P3). Only tests give another cost than that of P1. */
@@ -74,6 +79,6 @@ export function openAccess(options: {
     getSessions: (request, caller) => getSessions(context, request, caller),
     endSession: (request, caller) => endSession(context, request, caller),
     digestChallenges: async (stale) => (await findProvider('digest', context.ways))?.challenges?.(context, stale) ?? [],
-    identifyCaller: (call) => authenticateCall(context, call),
+    identifyCaller: (call, mayHaveToChange) => authenticateCall(context, call, mayHaveToChange),
   }
 }

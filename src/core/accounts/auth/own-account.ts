@@ -47,7 +47,7 @@ export async function changePassword(
   ])
   if (user.passwordHash === undefined) {
     throw new Fault('Conflict', 'This user has no password: an Admin can set the first one', {
-      hints: ['On the machine with the store: svc users passwd NAME'],
+      hints: ['An Admin: svc users passwd NAME'],
     })
   }
   await proveCurrent(context, user, current, call)

@@ -170,6 +170,5 @@ function textProblems(
 export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
   list: async () => await (await data()).heartbeats.list(),
   near: async (name) => await (await data()).heartbeats.near(name),
-  remove: async (name, { who, correlationId, reason }) =>
-    await (await data()).heartbeats.remove(name, { who, correlationId, reason }),
+  remove: async (name, by) => await (await data()).heartbeats.remove(name, by),
 })

@@ -2,6 +2,7 @@ import {
   type Field,
   HealthCheckResponse,
   maxBatch,
+  neverInQuery,
   type OperationRoute,
   type OperationSpec,
   operations,
@@ -109,8 +110,9 @@ export function parametersAt(place: RequestPlace, verb: string, described: Descr
 /** The fields of a request as parameters of the query, except those that the path sets or no query may hold (N7). */
 function fieldParameters({ path, row }: Pick<RequestPlace, 'path' | 'row'>): readonly Json[] {
   const fromPath = parametersOf(path)
+  const refused = neverInQuery(row)
   return Object.entries(row.request.fields)
-    .filter(([name]) => !fromPath.includes(name) && !row.neverInQuery.includes(name))
+    .filter(([name]) => !fromPath.includes(name) && !refused.includes(name))
     .map(([name, field]) => queryParameter(name, field))
 }
 

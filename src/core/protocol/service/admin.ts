@@ -1,11 +1,11 @@
-import type { Heartbeat } from '../index.ts'
+import type { AdminOperation, Heartbeat, Request, Response } from '../index.ts'
 
 /** The problem with a value: its field, and a sentence that begins with the field in quotes. */
 export type ValueProblem = { readonly FieldName: string; readonly Message: string }
 
 /**
- * Administration for anybody who can open the store (P8). Not available over the wire. Faults name the field that they
- * concern, by the names below. An unknown user or key is NotFound; a taken name, or removing the last Admin, is
+ * Administration for anybody who can open the store (P8), and for Admins over HTTP (P70). Faults name the field that they
+ * concern, by the names of the operations. An unknown user or key is NotFound; a taken name, or removing the last Admin, is
  * Conflict.
  */
 export type Admin = {
@@ -18,12 +18,8 @@ export type Admin = {
   readonly users: {
     /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
-    /** The problems for which `add` would refuse the values of a new user, one entry for each field. Reads no store. */
-    readonly problems: (user: NewUser) => Promise<readonly ValueProblem[]>
-    /** The problems for which `passwd` would refuse a new password of the user. */
-    readonly passwordProblems: (userName: string, password: string) => Promise<readonly ValueProblem[]>
-    /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
-    readonly list: (after?: string) => Promise<readonly UserFacts[]>
+    /** At most `take` users (1,000), sorted by name: the first ones, or those after the name `after`. */
+    readonly list: (after?: string, take?: number) => Promise<readonly UserFacts[]>
     readonly count: () => Promise<number>
     readonly any: () => Promise<boolean>
     /** Names similar to an unknown one. Does not search all of a large store. */
@@ -32,9 +28,15 @@ export type Admin = {
     readonly show: (userName: string) => Promise<UserFacts>
     /**
      * Ends every session and token of the user. With `digest`, also makes a digest secret; without it, removes the one
-     * that the user has.
+     * that the user has. `mustChange`: the user may do nothing before it is changed again.
      */
-    readonly passwd: (userName: string, password: string, by: AdminActor, digest?: DigestConsent) => Promise<UserFacts>
+    readonly passwd: (
+      userName: string,
+      password: string,
+      by: AdminActor,
+      digest?: DigestConsent,
+      mustChange?: boolean,
+    ) => Promise<UserFacts>
     /** Removes the digest secret and keeps the password. `removed`: whether there was a secret. */
     readonly removeDigest: (
       userName: string,
@@ -68,20 +70,21 @@ export type Admin = {
   readonly keys: {
     /** `secret` is the key itself, which only this call returns. */
     readonly create: (key: NewKey, by: AdminActor) => Promise<{ readonly key: KeyFacts; readonly secret: string }>
-    readonly list: () => Promise<readonly KeyFacts[]>
+    /** All keys with the first `take` names, or with those after the name `after`, sorted by name. */
+    readonly list: (after?: string, take?: number) => Promise<readonly KeyFacts[]>
     readonly near: (name: string) => Promise<readonly string[]>
     readonly revoke: (name: string, by: AdminActor) => Promise<void>
   }
   readonly roles: {
     readonly show: (userName: string) => Promise<UserFacts>
     /** The users with a role, as `users.list`. */
-    readonly holders: (role: string, after?: string) => Promise<readonly UserFacts[]>
+    readonly holders: (role: string, after?: string, take?: number) => Promise<readonly UserFacts[]>
     /** The number of users with a role. */
     readonly count: (role: string) => Promise<number>
     /** The roles that any user holds, sorted by name, at most 1,000. */
     readonly names: () => Promise<readonly string[]>
     /**
-     * The users who held a role at a time, from the audit (O9). Throws Fault Local for a time of which the audit says
+     * The users who held a role at a time, from the audit (O9). Throws Fault Conflict for a time of which the audit says
      * nothing, and Usage for one in the future.
      */
     readonly holdersAt: (role: string, at: Date) => Promise<PastHolders>
@@ -110,6 +113,8 @@ export type Admin = {
       readonly until?: Date | undefined
       readonly role?: string | undefined
     }) => Promise<readonly AuditFacts[]>
+    /** Records that somebody read the audit. */
+    readonly noteReading: (by: AdminActor) => Promise<void>
     /** Seals what has no seal, and returns the newest seal. Undefined: the audit has no entry (S13). */
     readonly head: () => Promise<(AuditHead & { readonly at: Date }) | undefined>
     /** Seals what has no seal, and verifies the chain. `head`: one that was kept elsewhere. */
@@ -167,17 +172,28 @@ export type PastHolder = {
   /** When the role was to end by itself. */
   readonly endsAt: Date | undefined
 }
-/** The administrator, e.g. `local:alice`. */
+/** The administrator, for the audit. */
 export type AdminActor = {
+  /** `local:alice`, or the name of an Admin who is signed in. */
   readonly who: string
+  readonly userId?: string | undefined
+  readonly address?: string | undefined
   readonly correlationId: string
   readonly reason?: string | undefined
+}
+/** A caller of an operation. `session`: of one over HTTP, the session or the key. */
+export type AdminCaller = AdminActor & { readonly session?: string | undefined; readonly signal: AbortSignal }
+/** The operations of administration, for a caller who has been authorized. */
+export type Administration = {
+  readonly [O in AdminOperation]: (request: Request<O>, by: AdminCaller) => Promise<Response<O>>
 }
 /** A user as an OpenID provider knows it. */
 export type IdentityFacts = { readonly issuer: string; readonly subject: string }
 export type NewUser = {
   readonly userName: string
   readonly password?: string | undefined
+  /** The user may do nothing before the password is changed (P71). */
+  readonly mustChangePassword?: boolean | undefined
   /** Makes a digest secret of the password (A12). Absent: none. */
   readonly digest?: DigestConsent | undefined
   readonly email?: string | undefined
@@ -194,6 +210,7 @@ export type UserFacts = {
   readonly displayName: string | undefined
   readonly disabled: boolean
   readonly hasPassword: boolean
+  readonly mustChangePassword: boolean
   /**
    * Whether the user has a digest secret, and whether it is valid: not for an Admin without consent. Absent in lists.
    */

@@ -2,7 +2,7 @@ import { isStoreFailure } from '../../base/errors.ts'
 import { lazy, lazyMethods } from '../../base/lazy.ts'
 import type { Services } from '../../checks/engine/index.ts'
 import type { Heartbeat } from '../../protocol/index.ts'
-import type { Admin } from '../../protocol/service/service.ts'
+import type { Admin, Administration } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
 import type { Accounts } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
@@ -11,6 +11,8 @@ export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>
   /** For a single request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
+  /** Administration for callers who have been authorized. */
+  readonly administration: () => Promise<Administration>
   readonly ownSignIn: Services['ownSignIn']
   readonly heartbeats: Services['heartbeats']
 }
@@ -49,16 +51,21 @@ export function accountsPart(
       heartbeats: heartbeatAdmin(() => data(false)),
     }
   }
+  const operations = lazy(async () => {
+    const { administrationOver } = await import('./administration.ts')
+    return administrationOver(await admin(), { providers: ways?.openid ?? [] })
+  })
   const ready = async (signal?: AbortSignal): Promise<void> => {
     await (await accounts()).data.ping(signal)
   }
   return {
     accounts,
     admin,
+    administration: operations.get,
     ready,
     preload: async () => {
       const { preloadProviders } = await import('../../accounts/auth/index.ts')
-      await Promise.all([preloadProviders(ways), admin(), ready().catch(unlessStoreFails)])
+      await Promise.all([preloadProviders(ways), operations.get(), ready().catch(unlessStoreFails)])
     },
     firstUse: async ({ knownPrefixes }) => await knownPrefixes.loadRecent().catch(unlessStoreFails),
     heartbeats: async () => await heartbeatsByOwnClock(await data(false)),

@@ -1,4 +1,5 @@
 import { Fault } from '../../base/errors.ts'
+import { notCoveredCode } from '../../protocol/index.ts'
 import type { Admin, AuditFacts, PastHolders } from '../../protocol/service/service.ts'
 import { exportLines, RolesAt, type RolesPast, verifyStore } from '../../store/audit/index.ts'
 import { type AuditBeginning, type AuditRow, type Data, loadAuditEvents, nameKey } from '../../store/index.ts'
@@ -29,14 +30,17 @@ export function auditAdmin(label: string, data: () => Promise<Data>): PastAdmin 
       list: async ({ events, since, until, ...rest }) => {
         const { storedEvents } = await loadAuditEvents()
         const { audit } = await data()
+        const names = events?.flatMap(storedEvents)
+        if (names?.length === 0) return []
         const filter = {
           ...rest,
-          events: events?.flatMap(storedEvents),
+          events: names,
           since: since?.getTime(),
           until: until?.getTime(),
         }
         return (await audit.list(filter)).map(auditFacts)
       },
+      noteReading: async (by) => await (await data()).audit.write('audit.read', undefined, by),
       head: async () => {
         const { head } = await seals()
         return head && { ...head, at: new Date(head.at) }
@@ -72,7 +76,7 @@ async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
   }
 }
 
-/** Throws Fault Local for a time that the audit log does not cover, with the times that it covers. */
+/** Throws Fault Conflict for a time that the audit log does not cover, with the times that it covers. */
 async function holdersAt(store: Data, role: string, time: number): Promise<PastHolders> {
   const { storeAt, first, identities } = await store.audit.beginning()
   if (time > store.clock.now()) throw new Fault('Usage', `${iso(time)} is in the future`)
@@ -123,7 +127,7 @@ async function currentHolders(store: Data, role: string, names: ReadonlySet<stri
   }
 }
 
-/** Throws Fault Local for a time between a backup and its restore. The backup ends with its last entry. */
+/** Throws Fault Conflict for a time between a backup and its restore. The backup ends with its last entry. */
 async function refuseRestored(
   { audit }: Data,
   { id, until }: NonNullable<RolesPast['restored']>,
@@ -133,13 +137,15 @@ async function refuseRestored(
   const from = last?.at ?? Number.NEGATIVE_INFINITY
   if (time <= from) return
   const lost = 'what was changed after the backup is not in this audit, but in that of the store that it replaced'
-  throw new Fault('Local', `The store was restored from a backup at ${iso(until)}: ${lost}`, {
+  throw new Fault('Conflict', `The store was restored from a backup at ${iso(until)}: ${lost}`, {
+    errorCode: notCoveredCode,
     hints: [`The audit answers for times until ${iso(from)} and from ${iso(until)} on.`],
   })
 }
 
 const cannotAnswer = (time: number, why: string, from: number): Fault =>
-  new Fault('Local', `The audit of this store does not cover ${iso(time)}: ${why}`, {
+  new Fault('Conflict', `The audit of this store does not cover ${iso(time)}: ${why}`, {
+    errorCode: notCoveredCode,
     hints: [
       Number.isFinite(from)
         ? `It answers for times from ${iso(from)} on.`

@@ -22,6 +22,7 @@ import {
   sessionFacts,
   silencePermission,
   silenceTables,
+  temporaryPasswords,
 } from '../schema.ts'
 import { codeOf } from './faults.ts'
 
@@ -107,6 +108,7 @@ export const postgresMigrations: readonly Step[] = [
   online(auditSeals(postgresWords)),
   online(`${silencePermission.users};\n${silencePermission.keys};`, silencePermissionOfRows),
   leaseTables(postgresWords),
+  online(temporaryPasswords(postgresWords)),
 ]
 
 const textOf = (step: Step): string => (typeof step === 'string' ? step : step.text)

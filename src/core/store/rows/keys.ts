@@ -39,10 +39,14 @@ export function keysOver(link: StoreLink, now: () => number, ends: GrantKeeper):
         const [row] = await keyRow(db, hash).execute()
         return row && keyOf(row)
       }),
-    list: () =>
+    list: (after, take) =>
       link.read(async (db) => {
+        let names = db.selectFrom('apiKeys as one').select('one.name').distinct().orderBy('one.name')
+        if (after !== undefined) names = names.where('one.name', '>', after)
+        if (take !== undefined) names = names.limit(take)
         const rows = await db
           .selectFrom('apiKeys')
+          .where('apiKeys.name', 'in', names)
           .innerJoin('users', 'users.id', 'apiKeys.userId')
           .selectAll('apiKeys')
           .select('users.userName')

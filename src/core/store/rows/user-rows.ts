@@ -17,6 +17,7 @@ export const userRows = (db: Db) =>
       'users.email',
       'users.displayName',
       'users.passwordHash',
+      'users.temporaryHash',
       'users.disabled',
       'users.createdAt',
       'users.epoch',
@@ -58,8 +59,9 @@ export const usersOf = (rows: readonly UserRowWithGrant[], isOver: IsOver): read
 function userOf(rows: readonly UserRowWithGrant[], isOver: IsOver): readonly User[] {
   const [first] = rows
   if (!first) return []
-  const { id, userName, email, displayName, passwordHash, disabled, createdAt, epoch } = first
-  const user = { id, userName, email, displayName, passwordHash, disabled, createdAt, epoch }
+  const { id, userName, email, displayName, passwordHash, temporaryHash, disabled, createdAt, epoch } = first
+  const mustChangePassword = passwordHash !== undefined && temporaryHash === passwordHash
+  const user = { id, userName, email, displayName, passwordHash, mustChangePassword, disabled, createdAt, epoch }
   return [{ ...user, ...holdingsOf(rows.flatMap((row) => (isOver(row) ? [] : (grantOf(row) ?? [])))) }]
 }
 
@@ -107,7 +109,12 @@ export const grantsText = (
   {
     digest,
     ...more
-  }: { readonly warning?: string | undefined; readonly digest?: boolean; readonly ended?: object } = {},
+  }: {
+    readonly warning?: string | undefined
+    readonly digest?: boolean
+    readonly mustChange?: boolean
+    readonly ended?: object
+  } = {},
 ): string => {
   const ends = grants.filter(({ endsAt }) => endsAt !== undefined).map(endText)
   return JSON.stringify({

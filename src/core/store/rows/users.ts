@@ -93,7 +93,7 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
     find: (nameOrEmail) => one((db) => byName(db, nameKey(nameOrEmail))),
     behind: (kind, hash) => one((db) => behind[kind](db, hash)),
     byId: (id) => one((db) => userRowsOf(db, id)),
-    list: (after) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, after))),
+    list: (after, take) => ends.users((db) => userRows(db).where('users.id', 'in', idsOfPage(db, { after, take }))),
     count: async (role) => {
       const at = await ends.settle()
       return await link.read((db) => countUsers(db, role, at))
@@ -105,11 +105,15 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
       const at = await ends.settle()
       return await link.read((db) => anyAdmin(db, at))
     },
-    holders: async (role, after) => {
+    holders: async (role, after, take) => {
       const at = await ends.settle()
       const ofRole = await link.read((db) => countUsers(db, role, at))
       return await ends.users((db) =>
-        userRows(db).where('users.id', 'in', idsOfHolders(db, after, { role, at, few: ofRole <= usersPerPage })),
+        userRows(db).where(
+          'users.id',
+          'in',
+          idsOfHolders(db, { after, take }, { role, at, few: ofRole <= usersPerPage }),
+        ),
       )
     },
     roleNames: async () => {
@@ -122,28 +126,30 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
         if (touchesAdmin(user.roles)) await lockAdmins(link, tx)
         return await addUser(tx, user, now(), actor)
       }),
-    setPassword: (id, passwordHash, actor, digest) =>
+    setPassword: (id, passwordHash, actor, { digest, mustChange } = {}) =>
       change({ id }, async (tx) => {
         if ('replaces' in actor) {
           // If the password has changed meanwhile, its new hash differs and stays.
-          const same = tx.updateTable('users').set({ passwordHash }).where('id', '=', id)
-          await same.where('passwordHash', '=', actor.replaces).execute()
+          for (const column of ['passwordHash', 'temporaryHash'] as const) {
+            const same = tx.updateTable('users').set(column, passwordHash).where('id', '=', id)
+            await same.where(column, '=', actor.replaces).execute()
+          }
           return
         }
         const user = await there(tx, id)
-        await setUser(tx, id, { passwordHash, epoch: user.epoch + 1 })
+        await setUser(tx, id, { passwordHash, temporaryHash: mustChange ? passwordHash : null, epoch: user.epoch + 1 })
         await endAll(tx, 'userId', id)
-        const texts = await digestTexts(tx, id, digest, now())
+        const texts = passwordTexts(await replaceDigest(tx, id, digest, now()), mustChange)
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     changePassword: ({ id, epoch, passwordHash, digest, signIn }, actor) =>
       change({ id }, async (tx) => {
         const user = await userById(tx, id, ends.isOver())
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
-        await setUser(tx, id, { passwordHash, epoch: epoch + 1 })
+        await setUser(tx, id, { passwordHash, temporaryHash: null, epoch: epoch + 1 })
         await endAll(tx, 'userId', id)
         if (signIn) await insertSignIn(tx, signIn)
-        const texts = await digestTexts(tx, id, digest, now())
+        const texts = passwordTexts(await replaceDigest(tx, id, digest, now()))
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     endSessions: (id, keep, actor) =>
@@ -233,16 +239,18 @@ async function countUsers(db: Db, role: string | undefined, at: number): Promise
 /** The condition of a grant that has not ended. */
 const isHeldAt = (at: number) => sql<boolean>`("endsAt" IS NULL OR "endsAt" > ${at})`
 
+type UserPage = { readonly after: string | undefined; readonly take: number | undefined }
+
 /** The ids of the next users by name. */
-function idsOfPage(db: Db, after: string | undefined) {
-  const ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(usersPerPage)
+function idsOfPage(db: Db, { after, take = usersPerPage }: UserPage) {
+  const ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(take)
   return after === undefined ? ids : ids.where('one.nameKey', '>', nameKey(after))
 }
 
 /** The ids of the next holders of a role by name. `few`: whether all of them fit on one page. */
 function idsOfHolders(
   db: Db,
-  after: string | undefined,
+  page: UserPage,
   { role, at, few }: { readonly role: string; readonly at: number; readonly few: boolean },
 ) {
   const holding = db
@@ -251,18 +259,29 @@ function idsOfHolders(
     .where('held.kind', '=', 'role')
     .where('held.name', '=', role)
     .where(isHeldAt(at))
-  const ids = idsOfPage(db, after)
+  const ids = idsOfPage(db, page)
   // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
   return few
     ? ids.where('one.id', 'in', holding)
     : ids.where((eb) => eb.exists(holding.where(sql<boolean>`held."userId" = one."id"`)))
 }
 
-/** Replaces the digest secret beside a new password. Returns the texts of the audit, if there is or was a secret. */
-async function digestTexts(tx: Db, id: string, digest: DigestSecret | undefined, at: number) {
+/** Replaces the digest secret beside a new password. Returns whether there was one, and is; undefined if neither. */
+async function replaceDigest(tx: Db, id: string, digest: DigestSecret | undefined, at: number) {
   const before = await putSecret(tx, id, digest, at)
-  const text = (has: boolean): string => JSON.stringify({ digest: has })
-  return before || digest ? { before: text(before), after: text(digest !== undefined) } : {}
+  return before || digest ? { before, after: digest !== undefined } : undefined
+}
+
+/** The texts of the audit about a new password. */
+function passwordTexts(
+  digest: { readonly before: boolean; readonly after: boolean } | undefined,
+  mustChange?: boolean,
+) {
+  const after = { ...(digest && { digest: digest.after }), ...(mustChange ? { mustChange } : {}) }
+  return {
+    ...(digest && { before: JSON.stringify({ digest: digest.before }) }),
+    ...(digest || mustChange ? { after: JSON.stringify(after) } : {}),
+  }
 }
 
 /**
@@ -287,7 +306,7 @@ async function roleNames(db: Db, at: number): Promise<readonly string[]> {
 /** Adds a user under the locks of the names. Throws Fault Conflict when the name or e-mail address is taken. */
 export async function addUser(
   tx: Db,
-  { userName, email, displayName, passwordHash, roles, permissions, digest }: UserToAdd,
+  { userName, email, displayName, passwordHash, mustChangePassword: mustChange, roles, permissions, digest }: UserToAdd,
   at: number,
   actor: Actor,
 ): Promise<User> {
@@ -300,6 +319,7 @@ export async function addUser(
     email,
     displayName,
     passwordHash,
+    temporaryHash: mustChange ? passwordHash : undefined,
     disabled: false,
     createdAt: at,
     epoch: 0,
@@ -314,7 +334,11 @@ export async function addUser(
   await note(tx, at, actor, {
     event: 'user.added',
     target: userName,
-    after: grantsText(user, { warning: adminWarning(roles), digest: digest !== undefined }),
+    after: grantsText(user, {
+      warning: adminWarning(roles),
+      digest: digest !== undefined,
+      ...(mustChange ? { mustChange } : {}),
+    }),
   })
   return user
 }
