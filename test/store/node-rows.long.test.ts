@@ -223,7 +223,7 @@ test('W4 a store that has gone back to before an acknowledged write refuses the 
 test('W4 the holder notices by the number of writes what another node hands over', async () => {
   const nodes = answeringNodesOf(store.data)
   const alpha = await taken(nodes, 'alpha')
-  await nodes.handOver([outboxRowOf(orders, 'mail', 1)])
+  expect(await nodes.handOver([outboxRowOf(orders, 'mail', 1)])).toBe(handOverWrites)
   expect(await nodes.writeOutbox(fenceOf(alpha, 1), [])).toEqual({ refused: ['network'] })
   expect((await renewed(nodes, alpha)).leases.network.row?.writes).toBe(handOverWrites)
   expect((await nodes.stored()).outbox).toMatchObject([

@@ -138,7 +138,7 @@ export class LeasesTable {
     return 'stored'
   }
 
-  handOver(rows: readonly StoredRow[]): void {
+  handOver(rows: readonly StoredRow[]): number {
     for (const one of rows) {
       const before = this.#outbox.get(rowName(one))?.row ?? nothing
       const row = one.row && withNews(before, one.row)
@@ -147,7 +147,9 @@ export class LeasesTable {
       else this.#outbox.set(rowName(one), { ...one, row })
     }
     const lease = this.#leases.get('network')
-    if (lease) this.#leases.set('network', { ...lease, writes: lease.writes + handOverWrites })
+    const writes = lease ? lease.writes + handOverWrites : 0
+    if (lease) this.#leases.set('network', { ...lease, writes })
+    return writes
   }
 
   leave(node: string, process: string, now: number): void {

@@ -280,8 +280,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
             chance.of(['i', `of ${node}`, `of ${node} at ${now}`]),
           ),
         )
-        table.handOver(rows)
-        await nodes.handOver(rows)
+        expect(await nodes.handOver(rows)).toBe(table.handOver(rows))
         count('handed over')
       },
     ],

@@ -31,6 +31,8 @@ test('W4 who finds no lease takes it at once, and holds it until 7 s after it se
   // The answer to a renewal that was sent at 2 s is late.
   const renewed = answered(lease, { type: 'renew', epoch: 1 }, { isOk: true, row: rowOf('a', 1) }, at(6_000, 2_000))
   expect([holds(renewed, 2_000 + stopMs - 1), holds(renewed, 2_000 + stopMs)]).toEqual([true, false])
+  const earlier = answered(renewed, { type: 'renew', epoch: 1 }, { isOk: true, row: rowOf('a', 1) }, at(6_001, 1_000))
+  expect(holds(earlier, 2_000 + stopMs - 1)).toBe(true)
 })
 
 test('W4 a renewal that is answered after the lease has lapsed does not bring its epoch back', () => {
@@ -53,10 +55,13 @@ test('W4 a lease of another process is taken after 7 s in which it has not chang
   expect(askOf(lease, takeMs, candidate)).toEqual({ type: 'take', expected: rowOf('a', 1), epoch: 2 })
   expect(askOf(lease, takeMs, { isCandidate: true, extraMs: minorityMs })).toEqual(read)
   expect(askOf(lease, takeMs, { isCandidate: false })).toEqual(read)
-  for (const change of [{ beats: 1 }, { writes: 1 }]) {
+  for (const change of [{ beats: 1 }, { writes: 1 }, { process: 'c' }, { epoch: 2 }]) {
     const changed = answered(lease, read, { isOk: true, row: rowOf('a', 1, change) }, at(takeMs))
     expect(askOf(changed, takeMs, candidate)).toEqual(read)
   }
+  // One that lets others go first waits from the moment on at which the lease was left.
+  const left = answered(lease, read, { isOk: true, row: rowOf('a', 1, { hasLeft: true }) }, at(takeMs))
+  expect(askOf(left, takeMs, { isCandidate: true, extraMs: minorityMs })).toEqual(read)
 })
 
 test('W4 a time in which nobody looked, or the store did not answer, does not count as one without a change', () => {

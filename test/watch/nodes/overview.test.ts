@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { leaseConfig, type NodeRow, overviewOf } from '../../../src/core/watch/nodes/index.ts'
+import { leaseConfig, type NodeRow, nodeVerdicts, overviewOf } from '../../../src/core/watch/nodes/index.ts'
 
 const row = (node: string, digest = 'one', more: Partial<NodeRow> = {}): NodeRow => ({
   ...{ node, epoch: 1, isLive: true, isIsolated: false, config: leaseConfig, silentMs: 0, hasLeft: false },
@@ -22,4 +22,16 @@ test('W4 a node differs if most live nodes have another configuration', () => {
 
 test('W4 a node whose facts nobody can read neither differs nor counts', () => {
   expect(differing(row('a'), row('b', 'one', { facts: undefined }))).toEqual([])
+})
+
+test('W4 a node is out after a minute in which it did not renew its row, for one that has had the store for as long', () => {
+  const minute = 60_000
+  const levelOf = (more: Partial<NodeRow>, ageMs = 0, memberMs = minute) =>
+    nodeVerdicts([{ ...row('a'), isLive: false, silentMs: minute, ...more }], ageMs, memberMs)[0]?.level
+  expect(levelOf({})).toBe('failed')
+  expect([levelOf({}, 0, minute - 1), levelOf({ silentMs: minute - 1 })]).toEqual([undefined, 'ok'])
+  // The answer of the store is a second old.
+  expect(levelOf({ silentMs: minute - 1_000 }, 1_000)).toBe('failed')
+  expect([levelOf({ hasLeft: true }), levelOf({ isLive: true })]).toEqual(['ok', 'ok'])
+  expect(levelOf({ isLive: true, facts: undefined })).toBe('warning')
 })

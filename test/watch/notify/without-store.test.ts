@@ -236,6 +236,22 @@ test('W4 what other nodes have handed over is not replaced by an owner that writ
   expect(outbox.rows()).toHaveLength(2)
 })
 
+test('W4 a holder learns from the store that another node has told the end of its incident, unless it told more of it since', () => {
+  for (const toldSince of [false, true]) {
+    let state = failing(200 * second, incident('of a', 60 * second))
+    const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
+    outbox.configure([pager], 0)
+    const own = { ...rowOf('of a'), ...(toldSince ? { isInDoubt: true as const } : {}) }
+    outbox.takeOver(keys, [{ receiver: 'pager', subject, row: own }], 200 * second)
+    outbox.watch(subject)
+    expect(sends(outbox, 200 * second)).toEqual(toldSince ? ['reminder of a'] : [])
+    const over = { ...wordOf('of a'), isOver: true } as const
+    outbox.again([{ receiver: 'pager', subject, row: withNews(rowOf('of a'), { attempt: over, ends: [] }) }])
+    state = well
+    expect(sends(outbox, 320 * second)).toEqual(toldSince ? ['end of a'] : [])
+  }
+})
+
 test('W4 a node that writes its memory again after a failover deletes a row that says nothing any more', () => {
   const outbox = new Outbox(0, () => 'unknown', '@a//svc/receivers')
   outbox.configure([pager], 0)

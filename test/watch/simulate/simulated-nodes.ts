@@ -1,6 +1,8 @@
+import { entryOf } from '../../../src/core/base/lazy.ts'
 import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
+import { headOf, linesOf, rowsOfSent } from '../../../src/core/watch/outbox/index.ts'
 import * as shippedStates from '../../../src/core/watch/states/index.ts'
 import { LeasesTable, nameOf } from '../../support/store/leases-table.ts'
 import { Chance } from './chance.ts'
@@ -47,10 +49,16 @@ type Version = {
 type Spec = { readonly peer: Peer; readonly dependsOn: readonly string[]; readonly formerly: readonly string[] }
 
 /**
- * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or a process that has sent
+ * The state of a subject at a receiver. `senders`: who can send its end, which is the store, or the file of a node that has sent
  * something by itself and has not stored it. Empty while it is open: nobody knows of it any more.
  */
-type View = { isOpen: boolean; incident: string; isAlone: boolean; readonly senders: ReadonlySet<string> }
+type View = {
+  readonly isOpen: boolean
+  readonly incident: string
+  readonly isAlone: boolean
+  readonly at: number
+  readonly senders: ReadonlySet<string>
+}
 const inStore = 'the store'
 /** The messages of an incident that a receiver got. `senders`: as in a view. */
 type Tale = {
@@ -61,6 +69,8 @@ type Tale = {
   readonly subject: string
   senders: ReadonlySet<string>
 }
+/** The private file of a node, with what its processes have sent without the store. `isLost`: nobody reads it any more. */
+type SentFile = { readonly id: string; text: string; isLost: boolean }
 type Receiver = {
   readonly rules: shippedOutbox.ReceiverRules
   readonly windows: readonly (Span & { readonly mode: 'down' | 'lossy' | 'slow' })[]
@@ -127,8 +137,9 @@ function versionsOf(chance: Chance, names: readonly string[]): readonly (Version
     const spec = monitors.get(key) as Spec
     const what = chance.of(['add', 'remove', 'rename', 'rename', 'depends'] as const)
     const added = peers.at(-1) as Peer
-    if (what === 'add' && !monitors.has(keyOf(added.name)))
-      monitors.set(keyOf(added.name), { peer: added, dependsOn: [], formerly: [] })
+    // Once another monitor has the old name of one, incidents go on under the new one (W18): no rule is meant for that.
+    const isAdded = [...monitors.values()].some(({ peer }) => peer === added)
+    if (what === 'add' && !isAdded) monitors.set(keyOf(added.name), { peer: added, dependsOn: [], formerly: [] })
     else if (what === 'remove' && keys.length > 3) monitors.delete(key)
     else if (what === 'rename') {
       monitors.delete(key)
@@ -266,6 +277,7 @@ export function simulate(
   const failOver = (): void => {
     restore?.()
     restore = undefined
+    storedEnds.clear()
     failedOverAt = queue.now
     trace('failed over')
   }
@@ -276,7 +288,7 @@ export function simulate(
   /** When a node last renewed its row, and whether it left in order. */
   const lastRenewal = new Map<string, number>()
   const left = new Set<string>()
-  /** Processes that ended in order, and those that were killed. */
+  /** Processes that ended in order. */
   const leavers = new Set<string>()
   /** When a process last got an answer of the store to a renewal. */
   const answeredAt = new Map<string, { readonly latest: number; readonly before: number }>()
@@ -286,7 +298,6 @@ export function simulate(
   const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
   const renewedAt = new Map<string, number>()
-  const killed = new Set<string>()
   /** For how long the store has been there since then: a node that renews its row without it is not out. */
   const renewableMs = new Map<string, number>()
   const isOverdue = (node: string): boolean => (renewableMs.get(node) ?? 0) >= reportedOutMs - 15 * second
@@ -323,11 +334,15 @@ export function simulate(
     return disks.has(key) || (!isRenamed && current.some(({ monitors }) => monitors.has(key)))
   }
 
+  /** When the store got that a receiver has accepted the end of an incident without it. */
+  const storedEnds = new Map<string, number>()
   const receive = (
     receiver: Receiver,
     item: shippedOutbox.NoticeItem,
-    { node, process, isAlone }: { readonly node: string; readonly process: string; readonly isAlone: boolean },
+    { name: node, process, file }: Pick<SimNode, 'name' | 'process' | 'file'>,
+    isAlone: boolean,
   ): void => {
+    const toldAs = `${receiver.rules.name} ${item.incident}`
     // A receiver goes by the name that it was told.
     const name = subjectName({ ...item.subject, ...item.as })
     const to = receiver.rules.name
@@ -339,10 +354,10 @@ export function simulate(
     const machine = nodeOfKey(key)
     if (machine !== undefined && machine !== node) broken('own machine', text)
     const before = receiver.views.get(name)
-    // What a process sent right before it was killed may arrive later.
-    const sender = isAlone ? (killed.has(process) ? [] : [process]) : [inStore]
+    // What a process sent right before it was lost may arrive later.
+    const sender = isAlone ? (file.isLost ? [] : [file.id]) : [inStore]
     const senders = new Set(isEnd ? [] : [...(before?.senders ?? []), ...sender])
-    receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, senders })
+    receiver.views.set(name, { isOpen: !isEnd, incident: item.incident, isAlone, at: queue.now, senders })
     const firstAt = receiver.items.get(item.id)
     if (
       firstAt !== undefined &&
@@ -353,6 +368,11 @@ export function simulate(
     )
       broken('nothing twice', text)
     receiver.items.set(item.id, firstAt ?? queue.now)
+    // A message of the holder may be on its way, and it needs a moment to notice what is handed over.
+    const overAt = isAlone || !isEnd ? undefined : storedEnds.get(toldAs)
+    if (overAt !== undefined && queue.now - overAt > 10 * second && !wasLossy(receiver, overAt))
+      broken('an end is told once', `${text}, ${queue.now - overAt} ms after the store knew that it was told`)
+    if (!isEnd) storedEnds.delete(toldAs)
     const tale: Tale = receiver.tales.get(item.incident) ?? {
       begins: 0,
       ends: 0,
@@ -411,34 +431,38 @@ export function simulate(
     // Whoever sends it and of whatever incident: a receiver knows subjects. It may be followed by a begin in the same message.
     if (item.what === 'end' && before?.isOpen && !wasWell(peer, queue.now - slack, queue.now))
       queue.after(0, () => {
-        if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', text)
+        // What two nodes told under two names goes on under one of them, with the same message.
+        const others = keysOf(peer).flatMap((one) => receiver.views.get(`${one} ${item.subject.check}`) ?? [])
+        const goesOn = others.some(({ isOpen, at }) => isOpen && at === queue.now)
+        if (receiver.views.get(name)?.isOpen === false && !goesOn) broken('no end while it stands', text)
       })
     if (item.what === 'removed' && isKnown(key))
       queue.after(0, () => {
         if (receiver.views.get(name)?.isOpen === false) broken('no end while it stands', `${text} is still configured`)
       })
   }
-  /** Hands over the messages that a process has sent by itself: they are stored from now on, or lost with it. */
-  const handOver = (
-    process: string,
-    to: 'store' | 'nobody',
+  /** Passes the right to end what processes with this file have sent: to the store, or to nobody. */
+  const passOn = (
+    { id }: SentFile,
+    to: readonly string[],
     isOf: (receiver: string, name: string) => boolean = () => true,
   ): void => {
-    const without = (senders: ReadonlySet<string>): ReadonlySet<string> => {
-      const others = [...senders].filter((one) => one !== process)
-      return new Set(to === 'store' ? [...others, inStore] : others)
-    }
+    const after = (senders: ReadonlySet<string>): ReadonlySet<string> =>
+      new Set([...senders].flatMap((one) => (one === id ? to : [one])))
     for (const { rules, views, tales } of receivers) {
       for (const [name, view] of views)
-        if (view.senders.has(process) && isOf(rules.name, name))
-          views.set(name, { ...view, senders: without(view.senders) })
+        if (view.senders.has(id) && isOf(rules.name, name)) views.set(name, { ...view, senders: after(view.senders) })
       for (const tale of tales.values())
-        if (tale.senders.has(process) && isOf(rules.name, tale.subject)) tale.senders = without(tale.senders)
+        if (tale.senders.has(id) && isOf(rules.name, tale.subject)) tale.senders = after(tale.senders)
     }
   }
-  const handOverRows = (process: string, rows: readonly shippedOutbox.StoredRow[]): void => {
+  const isStoredNow = (file: SentFile, rows: readonly shippedOutbox.StoredRow[], to = [inStore]): void => {
     const stored = new Set(rows.flatMap(toldNames))
-    handOver(process, 'store', (receiver, name) => stored.has(`${receiver} ${name}`))
+    passOn(file, to, (receiver, name) => stored.has(`${receiver} ${name}`))
+  }
+  const lose = (file: SentFile): void => {
+    file.isLost = true
+    passOn(file, [])
   }
   const lostAnswers = new Map<Receiver, number>()
   const wasLossy = (receiver: Receiver, since: number): boolean => (lostAnswers.get(receiver) ?? -1) >= since - minute
@@ -484,6 +508,8 @@ export function simulate(
   const toldAt = new Map<string, number>()
   /** When the lease of the network was last taken. */
   let takenAt = 0
+  /** The same, by a node without a network: while it stands by, it does not look whether it has one. */
+  let takenInVainAt = 0
   /** Of two nodes that see each other, one speaks, whichever it is. */
   const spoke = ({ node, process }: { readonly node: string; readonly process: string }, text: string): void => {
     spokeAt.set(process, queue.now)
@@ -507,6 +533,10 @@ export function simulate(
   const clockOf = new Map(names.map((name) => [name, 0]))
   const versionAt = new Map(names.map((name) => [name, versions[0] as Version]))
   let processes = 0
+  const files = new Map<string, SentFile>()
+  /** Whether nodes can write their files. If not, what they noted is lost with the process. */
+  const filing = new Chance(seed + 1_100_009)
+  const keepsFiles = !filing.is(0.25)
 
   class SimNode {
     readonly name: string
@@ -515,6 +545,7 @@ export function simulate(
     version: Version
     readonly process: string
     readonly startedAt = queue.now
+    readonly file: SentFile
     readonly member: InstanceType<typeof Membership>
     readonly states: InstanceType<typeof shippedStates.States>
     readonly ledger: InstanceType<typeof shippedStates.Ledger>
@@ -536,6 +567,8 @@ export function simulate(
       this.name = name
       processes += 1
       this.process = `${name}${processes}`
+      this.file = entryOf(files, name, () => ({ id: `file of ${this.process}`, text: '', isLost: false }))
+      this.file.text += headOf(inStore, name)
       this.version = versionAt.get(name) as Version
       this.#wall = origin + (clockOf.get(name) ?? 0)
       const time = this.now
@@ -696,22 +729,42 @@ export function simulate(
           )
           break
         }
+        case 'find':
+          // A disk takes its time, and meanwhile the store answers other questions.
+          this.after(filing.is(0.1) ? filing.between(1_000, 4_000) : filing.between(1, 30), () => {
+            const { rows } = rowsOfSent(this.file.text, { store: inStore, node: this.name, now: this.now })
+            if (rows.length > 0) count('found')
+            trace(`${this.name} finds ${rows.length}`)
+            this.obey(member.takeSent(filing.is(0.1) ? undefined : rows, queue.now))
+          })
+          break
+        case 'forget':
+          this.file.text = headOf(inStore, this.name)
+          break
         case 'hand over': {
           const { rows } = effect
           const store = () => {
-            table.handOver(rows)
-            handOverRows(this.process, rows)
+            const writes = table.handOver(rows)
+            // Another machine has its name by now, and does not look again at what it has read of its own.
+            const isDisplaced = leases.get(nameOf('machine', this.name))?.process !== this.process
+            const ofMachine = rows.filter(({ subject: { key } }) => isDisplaced && nodeOfKey(key) !== undefined)
+            isStoredNow(this.file, ofMachine, [])
+            isStoredNow(this.file, rows)
+            for (const { receiver, row } of rows)
+              for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])])
+                if (one?.isOver) storedEnds.set(`${receiver} ${one.incident}`, queue.now)
             trace(`${this.name} hands over ${rows.length}`)
+            return writes
           }
-          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer !== undefined, queue.now)))
+          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer?.value, queue.now)))
           break
         }
         case 'release':
           trace(`${this.name} releases ${[...effect.stored.keys].join(' ')}`)
-          member.released(this.#takeOver(effect.stored))
+          member.released(effect.fate, this.#takeOver(effect.stored))
           break
         case 'adopt':
-          member.released(this.#takeOver(effect.stored))
+          this.#takeOver(effect.stored)
           break
         case 'write again':
           this.ledger.again(effect.stored, this.now)
@@ -765,6 +818,7 @@ export function simulate(
           if (isOthers && isSteady(live.get(before.node), before.process))
             broken('a holder that works keeps its lease', `${this.name} takes ${name} of ${before.process}`)
           if (shard === 'network') takenAt = queue.now
+          if (shard === 'network' && isCut(this.name, 'peers')) takenInVainAt = queue.now
           if (isOthers && queue.now - before.at < holdMs && queue.now > failedOverAt + 20 * second)
             broken('no early takeover', `${this.name} takes ${name} ${queue.now - before.at} ms after its renewal`)
         }
@@ -982,10 +1036,7 @@ export function simulate(
       if (voice.has('alone')) {
         this.#isAlone()
         this.#keep(rows)
-        this.member.sentAlone(
-          receiver,
-          items.map(({ incident }) => incident),
-        )
+        this.#note(receiver, items)
         this.after(5, () => this.#deliver(receiver, attempt, items, true))
         return
       }
@@ -1000,6 +1051,10 @@ export function simulate(
           this.#deliver(receiver, attempt, items, false)
         }
       })
+    }
+    #note(receiver: string, items: readonly shippedOutbox.NoticeItem[], isAccepted = false): void {
+      this.member.sentAlone()
+      this.file.text += linesOf(receiver, items, this.now, isAccepted).join('')
     }
     #deliver(name: string, attempt: number, items: readonly shippedOutbox.NoticeItem[], isAlone: boolean): void {
       const receiver = receivers.find(({ rules }) => rules.name === name) as Receiver
@@ -1017,13 +1072,14 @@ export function simulate(
       }
       const ms = mode === 'slow' ? chance.between(1_000, 6_000) : chance.between(5, 60)
       queue.after(ms, () => {
-        for (const item of items) receive(receiver, item, { node: this.name, process: this.process, isAlone })
+        for (const item of items) receive(receiver, item, this, isAlone)
       })
       if (mode === 'lossy' && chance.is(0.5)) {
         lostAnswers.set(receiver, queue.now + 10 * second)
         answer(10 * second, later(true))
         return
       }
+      if (isAlone) this.after(ms + 5, () => this.#note(name, items, true))
       answer(ms + 5, { what: 'accepted' })
     }
 
@@ -1064,8 +1120,8 @@ export function simulate(
           write,
           (outcome) => {
             if (outcome === 'stored') {
-              handOverRows(
-                this.process,
+              isStoredNow(
+                this.file,
                 rows.map(([, row]) => row),
               )
               for (const [id, row] of rows) if (this.dirty.get(id) === row) this.dirty.delete(id)
@@ -1152,8 +1208,10 @@ export function simulate(
     const node = live.get(name)
     if (node) {
       node.isDead = true
-      killed.add(node.process)
-      handOver(node.process, 'nobody')
+      if (gone.has(name) || !keepsFiles) {
+        lose(node.file)
+        files.delete(name)
+      }
     }
     live.delete(name)
   }
@@ -1259,20 +1317,23 @@ export function simulate(
       const ms = 30 * second
       if (!one?.isAwake) return
       disturb(`twin ${name}`, ms)
+      // It is another machine.
+      files.delete(name)
       start(name)
       const later = live.get(name)
       queue.after(ms, () => {
         const isSeen = later && isSteady(later, later.process) && live.get(name) === later
         // Only the store can tell one of them of the other.
-        const isDecided = isSeen && queue.now - store.downUntil > 15 * second
+        // While one of them stands still, the other one takes the lease back.
+        const stoodStill = [one, later].some((each) => (each?.frozenUntil ?? 0) > queue.now - ms)
+        const isDecided = isSeen && !stoodStill && queue.now - store.downUntil > 15 * second
         // The one that started first may have reached the store last.
         const came = (process: string): number => cameAt.get(process) ?? 0
         const [first, last] = isSeen && came(later.process) < came(one.process) ? [later, one] : [one, later]
         if (isDecided && isSteady(one, one.process) && first.member.mode(queue.now) !== 'displaced')
           broken('the later of two processes works', `${first.process} works beside ${last?.process}`)
         one.isDead = true
-        killed.add(one.process)
-        handOver(one.process, 'nobody')
+        lose(one.file)
       })
     },
     'old-node': (_, ms = 12 * second) => {
@@ -1428,7 +1489,7 @@ export function simulate(
     const turnedAt = lastTurn()
     for (const [key, { peer }] of common) {
       // Runs go on.
-      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, ableSince ?? time)
+      const since = Math.max(ranAt.get(key) ?? 0, turnedAt, reloadedAt, takenInVainAt, ableSince ?? time)
       const readyAt = Math.max(store.downUntil, store.slowUntil, store.lossyUntil, oldUntil)
       const isReady = time >= readyAt && !names.some(isBehind)
       // An isolated holder whose peer has failed anyway notices it when it looks for that, every 30 s.

@@ -29,7 +29,7 @@ import {
   shardsOf,
   soleNode,
 } from '../../watch/nodes/index.ts'
-import { receiverKey, type StoredRow } from '../../watch/outbox/index.ts'
+import { receiverKey } from '../../watch/outbox/index.ts'
 import { lineKey, monitorOfSvc, reaches, type Verdict, type WatchedMonitor } from '../../watch/states/index.ts'
 import type { NotifyPart } from '../notify/notify.ts'
 import type { SentWithoutStore } from '../notify/sent-without-store.ts'
@@ -127,43 +127,40 @@ export function nodesPart({
   let statement = ''
 
   const happened = (event: (at: number) => readonly MemberEffect[]): void => {
-    if (isOpen) for (const effect of event(now())) carryOut(effect)
+    if (isOpen) for (const effect of event(now())) void carryOut(effect)
   }
-  const carryOut = (effect: MemberEffect): void => {
+  const carryOut = (effect: MemberEffect): unknown => {
     switch (effect.type) {
       case 'beat':
-        void beat(effect)
-        return
+        return beat(effect)
       case 'read':
-        void read(effect)
-        return
+        return read(effect)
+      case 'find':
+        return find()
+      case 'forget':
+        return sentWithoutStore?.forget()
       case 'hand over':
-        void handOver(effect)
-        return
+        return handOver(effect)
       case 'release':
-      case 'adopt':
+      case 'adopt': {
         work?.states.takeOver(effect.stored)
-        member.released(work?.notify.takeOver(effect.stored) ?? [])
-        return
+        const rows = work?.notify.takeOver(effect.stored) ?? []
+        return effect.type === 'release' && member.released(effect.fate, rows)
+      }
       case 'write again':
         work?.states.again(effect.stored)
-        work?.notify.again(effect.stored.outbox)
-        return
+        return work?.notify.again(effect.stored.outbox)
       case 'changed':
         // Between having the store and not, a node at load may change several times a minute.
         if (effect.mode !== 'cut off' && !(effect.mode === 'member' && isByItself(effect.before)))
           sayMode(effect.mode, effect.before)
-        work?.schedule.follow()
-        return
+        return work?.schedule.follow()
       case 'look':
-        void look(effect.question)
-        return
+        return look(effect.question)
       case 'ask':
-        for (const one of effect.nodes) void askWhoSpeaks(one)
-        return
+        return effect.nodes.map(askWhoSpeaks)
       case 'crossChecks':
-        work?.states.takeAnswers(effect.answers)
-        return
+        return work?.states.takeAnswers(effect.answers)
     }
   }
 
@@ -212,23 +209,18 @@ export function nodesPart({
   }
 
   const read = async ({ id, shard }: Extract<MemberEffect, { type: 'read' }>): Promise<void> => {
-    const stored = await answered(async (store) => {
-      // This or an earlier process of the node may have sent something of which the store knows nothing.
-      await handOverTo(store, (await sentWithoutStore?.rows()) ?? [])
-      return await store.stored()
-    })
+    const stored = await answered((store) => store.stored())
     happened((at) => member.read(id, shard, stored, at))
   }
 
-  const handOverTo = async (store: NodesRows, news: readonly StoredRow[]): Promise<true> => {
-    if (news.length > 0) await store.handOver(news)
-    await sentWithoutStore?.forget()
-    return true
+  const find = async (): Promise<void> => {
+    const sent = await answered(async () => (await sentWithoutStore?.rows()) ?? [])
+    happened((at) => member.takeSent(sent, at))
   }
 
   const handOver = async ({ rows: news }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
-    const isStored = await answered(async (store) => await handOverTo(store, news))
-    happened((at) => member.handedOver(news, isStored === true, at))
+    const writes = await answered((store) => store.handOver(news))
+    happened((at) => member.handedOver(news, writes, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */
@@ -356,7 +348,7 @@ export function nodesPart({
         throw new Fault('Unavailable', problem() ?? 'this node waits for the store')
       },
       voice: (key) => member.voice(key, now()),
-      sentAlone: (receiver, incidents) => member.sentAlone(receiver, incidents),
+      sentAlone: () => member.sentAlone(),
       isUpToOther: (key) => member.isUpToOther(key, now()),
     },
     follow: (following) => {

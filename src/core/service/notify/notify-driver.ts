@@ -294,10 +294,6 @@ export class NotifyDriver {
       return
     }
     if (needed === 'alone') {
-      this.#lease.sentAlone(
-        name,
-        items.map(({ incident }) => incident),
-      )
       await this.#note(name, items, false)
       if (signal.aborted) return
     }
@@ -312,6 +308,7 @@ export class NotifyDriver {
   }
 
   async #note(receiver: string, items: readonly NoticeItem[], isAccepted: boolean): Promise<void> {
+    this.#lease.sentAlone()
     if (this.#options.rows) await this.#options.sentWithoutStore?.note(receiver, items, isAccepted)
   }
 

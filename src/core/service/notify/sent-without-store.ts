@@ -16,7 +16,7 @@ const waitMs = 5_000
 
 /**
  * Keeps what a process sends without the store until a store has it, through SIGTERM and SIGKILL alike. It never keeps a
- * message from leaving: what cannot be written is logged.
+ * message from leaving: what cannot be written is logged, and kept in memory.
  */
 export class SentWithoutStore {
   readonly #file: PrivateFile
@@ -29,6 +29,7 @@ export class SentWithoutStore {
   #hasHead = false
   /** The size of the file. Undefined: not known yet. */
   #size: { readonly lines: number; readonly bytes: number } | undefined
+  #unwritten = ''
   #problem: string | undefined
   #working: Promise<unknown> = Promise.resolve()
 
@@ -53,14 +54,16 @@ export class SentWithoutStore {
     const noted = this.#next(async () => {
       const lines = linesOf(receiver, items, this.#now(), isAccepted)
       if (lines.length === 0) return true
+      this.#unwritten = `${this.#unwritten}${lines.join('')}`.slice(-mostBytes)
       const before = this.#size ?? sizeOf((await this.#file.read()) ?? '')
-      const text = `${this.#hasHead ? '' : headOf(this.#store, this.#node)}${lines.join('')}`
+      const text = `${this.#hasHead ? '' : headOf(this.#store, this.#node)}${this.#unwritten}`
       const more = sizeOf(text)
       const size = { lines: before.lines + more.lines, bytes: before.bytes + more.bytes }
       this.#size = before
       if (size.lines > mostLines || size.bytes > mostBytes) throw new Error('it is full')
       await this.#file.append(text)
       this.#size = size
+      this.#unwritten = ''
       this.#hasHead = true
       this.#problem = undefined
       return true
@@ -76,14 +79,14 @@ export class SentWithoutStore {
   async rows(): Promise<readonly StoredRow[]> {
     return await this.#next(async () => {
       this.#store ??= await this.#storeId()
-      let text: string | undefined
+      let written = ''
       try {
-        text = await this.#file.read()
+        written = (await this.#file.read()) ?? ''
       } catch (error) {
         this.#failed(error)
       }
-      this.#size = sizeOf(text ?? '')
-      if (text === undefined) return []
+      this.#size = sizeOf(written)
+      const text = `${written}${headOf(this.#store, this.#node)}${this.#unwritten}`
       const { rows, passedOver } = rowsOfSent(text, { store: this.#store, node: this.#node, now: this.#now() })
       if (passedOver > 0) this.#warn(`${passedOver} lines are passed over: of another store, too old or damaged`)
       return rows
@@ -93,6 +96,7 @@ export class SentWithoutStore {
   /** The store has it. Never rejects. */
   async forget(): Promise<void> {
     await this.#next(async () => {
+      this.#unwritten = ''
       if (this.#size?.bytes === 0) return
       await this.#file.remove()
       this.#size = { lines: 0, bytes: 0 }

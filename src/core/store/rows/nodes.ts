@@ -81,15 +81,13 @@ export function nodesOver(
     writeStates: async (fences, batch) => await fenced(await opened(), fences, (tx) => storeStates(tx, batch)),
     writeOutbox: async (fences, rows) =>
       await fenced(await opened(), fences, (tx) => storeRows(tx, 'notifyRows', rows)),
-    handOver: async (rows) => {
+    handOver: async (rows) =>
       await (await opened()).write(async (tx) => {
-        await laterSql(
-          tx,
-          sql`UPDATE "leases" SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = 'network'`,
-        )
+        const { rows: leases } = await sql<{ writes: number | string }>`UPDATE "leases"
+          SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = 'network' RETURNING "writes"`.execute(tx)
         await addNews(tx, rows)
-      })
-    },
+        return Number(leases[0]?.writes ?? 0)
+      }),
     leave: async (node, process) => {
       await (await opened()).write(async (tx) => {
         const left = sql`SET "leftAt" = "now" FROM "clock" WHERE "process" = ${process} AND "leftAt" IS NULL`

@@ -88,7 +88,7 @@ export function askOf(
   const waitMs = row === undefined || row.hasLeft ? extraMs : takeMs + extraMs
   const isFree = now - since >= waitMs && now - at < gapMs
   if (!isOwn && !isFree && !claims) return { type: 'read' }
-  return { type: 'take', expected: row, epoch: Math.max(highest, row?.epoch ?? 0) + 1 }
+  return { type: 'take', expected: row, epoch: highest + 1 }
 }
 
 /** Takes the answer to a question that was sent at `sentAt`. `row`: the row after it. */
@@ -105,7 +105,7 @@ export function answered(
   const { hold } = lease
   if (question.type === 'take' && isOk) {
     const { epoch } = question
-    return { ...next, hold: { epoch, sentAt }, last: epoch, highest: Math.max(next.highest, epoch) }
+    return { ...next, hold: { epoch, sentAt }, last: epoch }
   }
   if (question.type === 'read' || hold?.epoch !== (question.type === 'take' ? 0 : question.epoch)) return next
   if (question.type === 'leave' || !isOk) return { ...next, hold: undefined }

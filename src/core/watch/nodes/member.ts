@@ -34,7 +34,6 @@ import {
   type BeatRequest,
   type Fence,
   type Fenced,
-  handOverWrites,
   leaseConfig,
   type NodeFacts,
   type NodeRow,
@@ -70,12 +69,16 @@ export type MemberEffect =
   | { readonly type: 'beat'; readonly id: number; readonly request: BeatRequest }
   /** Call `stored`, then `read` with `id`, without an answer if it failed. */
   | { readonly type: 'read'; readonly id: number; readonly shard: Shard }
+  /** Read what this and earlier processes of the node have sent without the store, then call `takeSent`; without it if that failed. */
+  | { readonly type: 'find' }
+  /** All of it is stored by now. */
+  | { readonly type: 'forget' }
   /** Call `handOver`, then `handedOver`. */
   | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
-  /** Go on with what is stored of these keys in states, ledger and outbox, and pass what the outbox had of them to `released`. */
+  /** Go on with what is stored of these keys in states, ledger and outbox. */
   | { readonly type: 'adopt'; readonly stored: Taken }
-  /** The same with nothing that is stored: forget these keys. */
-  | { readonly type: 'release'; readonly stored: Taken }
+  /** The same with nothing that is stored: forget these keys. Then pass what the outbox had of them to `released`. */
+  | { readonly type: 'release'; readonly stored: Taken; readonly fate: Fate }
   /** Memory of these keys counts, and the store has this of them: `Ledger.again`, `Outbox.again`. */
   | { readonly type: 'write again'; readonly stored: Taken }
   /** Run the monitor of the question once, for its answer only, then `looked`. */
@@ -87,6 +90,12 @@ export type MemberEffect =
   /** `watches`, `runs` or `isElsewhere` have changed: configure states and schedule, and tell people. The last one of an event. */
   | { readonly type: 'changed'; readonly mode: Mode; readonly before: Mode; readonly holder: string | undefined }
 
+/**
+ * The fate of rows that the outbox gives up: the store has them; it lacks them, and they are handed over; or they are handed
+ * over if a failover has taken them.
+ */
+export type Fate = 'stored' | 'lost' | 'perhaps lost'
+
 /** Whether messages about a key may be sent: after their attempt is stored, without the store and marked, or not now. */
 export type Voice = 'coordinated' | 'alone' | 'silent'
 
@@ -95,9 +104,11 @@ type Part = {
   lease: Lease
   /** Memory is up to date: nobody else has stored anything since. */
   isKnown: boolean
+  /** The store has gone back in time to before what memory has. */
+  isLost: boolean
   /** Whether what is stored has to be read before anything is written. */
   mustRead: boolean
-  reading: { readonly id: number; readonly epoch: number; readonly at: number } | undefined
+  reading: { readonly id: number; readonly epoch: number } | undefined
   /** For how long the holder before was silent. */
   silentMs: number | undefined
   /** The highest number of writes that the store is known to have had, and the number of the last one that was tried. */
@@ -133,11 +144,7 @@ export class Membership {
   #hasLeft = false
   #ids = 0
   #seenAt: number
-  /** When the process last went on after it had stood still: what was requested before is out of date. */
-  #stillUntil = Number.NEGATIVE_INFINITY
   #beatAt: number
-  /** Whether the next question need not wait. */
-  #mayHurry = true
   readonly #beats = new Map<number, Beat>()
   /** Since when nodes have different configurations. */
   #differSince: number | undefined
@@ -148,18 +155,14 @@ export class Membership {
   /** Until when what it takes may be something of which it has sent an end by itself. */
   #doubtsUntil = Number.NEGATIVE_INFINITY
   readonly #speakers = new Speakers()
-  /** The incidents in messages that it sent without the store, by receiver. */
-  readonly #sentAlone = new Map<string, Set<string>>()
-  /** The network keys that a svc.yaml removed while the node was without the store. */
-  readonly #dropped = new Set<string>()
+  /** Whether all that processes of this node have noted before they sent it without the store is among the news, or stored. */
+  #sent: 'unread' | 'in reading' | 'read' = 'unread'
   /** The rows of messages that it sent without the store and that a holder has to know. */
   #news: readonly StoredRow[] = []
-  /** Those that the store got a short while ago: a failover may lose them. */
+  /** Those that the store got a short while ago, and what was given up then: a failover may lose them. */
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
-  /** The least number of writes after the hand-over in progress. */
-  #handingOver: number | undefined
-  /** Whether what memory has is no longer in the store. */
-  #isLost = false
+  /** Whether a hand-over is in progress. */
+  #isHandingOver = false
   /** Whether a write is in progress. */
   #writing: readonly Fence[] | undefined
   readonly #crossChecks: CrossCheckBook
@@ -196,10 +199,9 @@ export class Membership {
   tick(now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       for (const [id, { sentAt }] of this.#beats) if (now - sentAt >= answerTimeoutMs) this.#failed(id, now)
-      this.#mayHurry = true
       if (now >= this.#beatAt) this.#beat(now)
-      this.#readIfNeeded(now)
       this.#handOverIfNeeded(now)
+      this.#readIfNeeded(now)
       const nodes = this.#speakers.ask(this.#stand(now), this.#rows, now)
       if (nodes.length > 0) this.#effects.push({ type: 'ask', nodes })
     })
@@ -211,10 +213,7 @@ export class Membership {
       const removed = [...this.#settings.network.keys()].filter((key) => !settings.network.has(key))
       this.#settings = settings
       // Whether other nodes still have what this one no longer has is known to a holder alone.
-      if (isByItself(this.#mode)) {
-        for (const key of removed) this.#dropped.add(key)
-        this.#release(removed)
-      }
+      if (isByItself(this.#mode)) this.#release(removed, 'lost')
       // What is known under a former name and what others have stored under the new one are read together.
       const former = [...settings.network].filter(([key, present]) => key !== present && this.#leftOver.has(present))
       this.#leaveOver(former.map(([key]) => key))
@@ -242,7 +241,7 @@ export class Membership {
     return this.#during(now, () => {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
-      if (!beat || beat.sentAt < this.#stillUntil) return
+      if (!beat) return
       if (beat.sentAt >= this.#answeredAt) this.#rows = rows
       this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
@@ -253,13 +252,10 @@ export class Membership {
       const { questions, answers } = this.#crossChecks.receive(this.#rows, isAble, now)
       for (const question of questions) this.#effects.push({ type: 'look', question })
       if (answers.length > 0) this.#effects.push({ type: 'crossChecks', answers })
+      this.#handOverIfNeeded(now)
       this.#readIfNeeded(now)
       // What a look has shown to be free is taken at once.
-      const isFree = shards.some((shard) => this.#ask(shard, now).type === 'take')
-      if (isFree && this.#mayHurry && this.#beats.size === 0) {
-        this.#mayHurry = beat.asks.machine.type === 'read'
-        this.#beat(now)
-      }
+      if (shards.some((shard) => this.#ask(shard, now).type === 'take')) this.#beat(now)
     })
   }
 
@@ -275,48 +271,45 @@ export class Membership {
       const { reading, lease } = part
       if (reading?.id !== id) return
       part.reading = undefined
-      if (!stored || reading.at < this.#stillUntil || lease.hold?.epoch !== reading.epoch) part.mustRead = true
+      if (!stored || lease.hold?.epoch !== reading.epoch) part.mustRead = true
       else this.#adopt(shard, stored, now)
+    })
+  }
+
+  released(fate: Fate, rows: readonly StoredRow[]): void {
+    if (fate === 'lost') this.#news = [...this.#news, ...rows]
+    if (fate === 'perhaps lost')
+      this.#handedOver = [...this.#handedOver, ...rows.map((row) => ({ row, at: this.#seenAt }))]
+  }
+
+  /** Takes the rows of what this and earlier processes of the node have sent without the store. Undefined: they cannot be read now. */
+  takeSent(rows: readonly StoredRow[] | undefined, now: number): readonly MemberEffect[] {
+    return this.#during(now, () => {
+      // If it has sent something meanwhile, that is read as well.
+      if (this.#sent === 'in reading') this.#sent = rows ? 'read' : 'unread'
+      this.#news = [...(rows ?? []), ...this.#news]
+      if (!this.#isBusy) this.#effects.push({ type: 'forget' })
       this.#readIfNeeded(now)
     })
   }
 
-  /** Takes the rows that the outbox had of keys that were released or adopted. */
-  released(rows: readonly StoredRow[]): void {
-    const news = rows.flatMap((one): readonly StoredRow[] => {
-      const { row } = one
-      const incidents = this.#sentAlone.get(one.receiver)
-      if (row && (this.#isLost || this.#dropped.has(one.subject.key))) return [one]
-      if (!incidents || !row) return []
-      const over = row.ends.filter(({ incident }) => incidents.has(incident))
-      if (incidents.has((row.attempt ?? row.last)?.incident ?? '')) return [{ ...one, row: { ...row, ends: over } }]
-      return over.length === 0 ? [] : [{ ...one, row: { ends: over } }]
-    })
-    this.#isLost = false
-    this.#news = [...this.#news, ...news]
-  }
-
-  handedOver(rows: readonly StoredRow[], isStored: boolean, now: number): readonly MemberEffect[] {
+  /** `writes`: of the lease of the network after it. Undefined: nobody knows whether the store has it. */
+  handedOver(rows: readonly StoredRow[], writes: number | undefined, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
-      const writes = this.#handingOver ?? 0
-      this.#handingOver = undefined
-      if (!isStored) return
+      this.#isHandingOver = false
+      if (writes === undefined) return
       const { network } = this.#parts
       network.acknowledged = Math.max(network.acknowledged, writes)
       this.#news = this.#news.filter((one) => !rows.includes(one))
       const before = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs)
       this.#handedOver = [...before, ...rows.map((row) => ({ row, at: now }))]
-      if (this.#news.length > 0) return
-      this.#sentAlone.clear()
-      this.#dropped.clear()
+      if (!this.#isBusy) this.#effects.push({ type: 'forget' })
     })
   }
 
-  /** A message about these incidents was sent without the store. */
-  sentAlone(receiver: string, incidents: readonly string[]): void {
-    const all = this.#sentAlone.get(receiver) ?? new Set()
-    for (const one of incidents) all.add(one)
-    this.#sentAlone.set(receiver, all)
+  /** Something was noted that leaves without the store. */
+  sentAlone(): void {
+    this.#sent = 'unread'
   }
 
   /**
@@ -354,9 +347,7 @@ export class Membership {
 
   /** Another node has said in answer to a question of `askedAt` that it speaks. */
   otherSpeaks(node: string, askedAt: number, now: number): readonly MemberEffect[] {
-    return this.#during(now, () => {
-      if (askedAt >= this.#stillUntil) this.#speakers.note(node, askedAt)
-    })
+    return this.#during(now, () => this.#speakers.note(node, askedAt))
   }
 
   /** The process ends in order, and has stored what it could. */
@@ -507,9 +498,7 @@ export class Membership {
     if (now - this.#seenAt >= standstillMs) {
       this.#answeredAt = Number.NEGATIVE_INFINITY
       this.#failingSince = undefined
-      this.#stillUntil = now
       this.#beats.clear()
-      this.#beatAt = now
     }
     this.#seenAt = now
     for (const part of Object.values(this.#parts)) part.lease = lapsed(part.lease, now)
@@ -555,7 +544,7 @@ export class Membership {
       return askOf(lease, now, { isCandidate: true, claims: lease.last === 0 && !isTakenAway(lease) })
     const holdsMachine = holds(this.#parts.machine.lease, now)
     const isOfEarlier = lease.view?.row?.node === this.#node && lease.last === 0
-    const usual = usualDigest(this.#rows.map((row) => (row.node === this.#node ? this.#current(row) : row)))
+    const usual = usualDigest(this.#rows)
     return askOf(lease, now, {
       isCandidate: this.#isCandidate(now) && holdsMachine,
       // The process before it of the same name has lost its machine by now.
@@ -564,15 +553,8 @@ export class Membership {
     })
   }
 
-  /** The own row may be older than the configuration. */
-  #current(row: NodeRow): NodeRow {
-    return row.facts ? { ...row, facts: { ...row.facts, digest: this.#settings.digest } } : row
-  }
-
   #isCandidate(now: number): boolean {
-    // What it has told without the store comes first.
-    const isBusy = this.#news.length > 0 || this.#handingOver !== undefined
-    return this.#mayLead(now) && (!isBusy || holds(this.#parts.network.lease, now))
+    return this.#mayLead(now) && (!this.#isBusy || holds(this.#parts.network.lease, now))
   }
 
   #mayLead(now: number): boolean {
@@ -597,7 +579,7 @@ export class Membership {
     // Nor does it wait in memory, where it would hold up what is written and told about the machine.
     if (network.isKnown && !isByItself(this.#mode) && !this.#mayLead(now)) {
       network.isKnown = false
-      this.#release(this.#networkKeys())
+      this.#release(this.#networkKeys(), 'perhaps lost')
     }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
     this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
@@ -624,14 +606,20 @@ export class Membership {
     const writes = answer.row?.writes ?? 0
     // The number of writes never falls, unless the store has gone back in time.
     const isBack = writes < acknowledged[shard] || (before.view?.row !== undefined && answer.row === undefined)
-    if (isBack) this.#handOverAgain(now)
+    if (isBack) {
+      // Where the store has it, nothing changes.
+      const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
+      this.#news = [...new Set([...again, ...this.#news])]
+      part.isLost = part.isKnown
+    }
     if (isOthers(part.lease) && part.isKnown) {
       part.isKnown = false
       // The next holder has begun without writes of this one that the store had acknowledged.
-      if (shard === 'network' && (answer.row?.base ?? 0) < part.acknowledged) this.#isLost = true
-      this.#release(shard === 'network' ? this.#networkKeys() : [])
+      const isLost = part.isLost || (answer.row?.base ?? 0) < part.acknowledged
+      if (shard === 'network') this.#release(this.#networkKeys(), isLost ? 'lost' : 'stored')
     }
-    if (!part.isKnown) part.acknowledged = isBack ? writes : Math.max(part.acknowledged, writes)
+    if (isBack) part.acknowledged = writes
+    else if (!part.isKnown) part.acknowledged = Math.max(part.acknowledged, writes)
     if (hold === undefined) return
     if (hold.epoch !== before.hold?.epoch) {
       const isFirst = before.view?.row?.process !== this.#process
@@ -639,38 +627,39 @@ export class Membership {
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true, reading: undefined })
       // One in an epoch that is over is refused, whenever the store gets it.
       if (this.#writing?.some((one) => one.shard === shard)) this.#writing = undefined
-    } else if (ask.type !== 'renew' || ask.epoch !== hold.epoch) return
-    else if (isBack) part.lease = unsure(part.lease)
+    } else if (isBack) part.lease = unsure(part.lease)
     else if (writes > part.attempts) {
       // Another node has handed something over.
       Object.assign(part, { acknowledged: writes, attempts: writes, mustRead: true })
     }
   }
 
-  /** Where the store has it, nothing changes. */
-  #handOverAgain(now: number): void {
-    const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
-    this.#news = [...new Set([...again, ...this.#news])]
-    this.#handedOver = []
-  }
-
   #handOverIfNeeded(now: number): void {
     const isMember = this.mode(now) === 'member' && !isOthers(this.#parts.machine.lease)
-    if (this.#news.length === 0 || this.#handingOver !== undefined || !isMember || this.#hasLeft) return
-    const { lease, acknowledged } = this.#parts.network
-    this.#handingOver = lease.view?.row ? acknowledged + handOverWrites : 0
+    if (this.#isHandingOver || !isMember || this.#hasLeft) return
+    if (this.#sent === 'unread') {
+      this.#sent = 'in reading'
+      this.#effects.push({ type: 'find' })
+    }
+    if (this.#news.length === 0 || this.#sent !== 'read') return
+    this.#isHandingOver = true
     this.#effects.push({ type: 'hand over', rows: this.#news })
   }
 
+  /** Whether something that it has told without the store may not be stored yet. That comes before it reads or leads anything. */
+  get #isBusy(): boolean {
+    return this.#sent !== 'read' || this.#news.length > 0
+  }
+
   #readIfNeeded(now: number): void {
-    if (this.#news.length > 0 || this.#handingOver !== undefined) return
+    if (this.#isBusy) return
     for (const shard of shards) {
       const part = this.#parts[shard]
       const { mustRead, reading, lease } = part
       if (!mustRead || reading || !lease.hold || this.mode(now) !== 'member' || !holds(lease, now)) continue
       this.#ids += 1
       part.mustRead = false
-      part.reading = { id: this.#ids, epoch: lease.hold.epoch, at: now }
+      part.reading = { id: this.#ids, epoch: lease.hold.epoch }
       this.#effects.push({ type: 'read', id: this.#ids, shard })
     }
   }
@@ -709,7 +698,7 @@ export class Membership {
       this.#leftOver = new Set(strange.filter((key) => !isTaken(key)))
       if (settled) for (const key of strange) this.#strange.add(key)
     }
-    part.isKnown = true
+    Object.assign(part, { isKnown: true, isLost: false })
     this.#shared = ''
   }
 
@@ -719,19 +708,21 @@ export class Membership {
 
   #leaveOver(keys: readonly string[]): void {
     this.#leftOver = new Set([...this.#leftOver, ...keys])
-    this.#release(keys)
+    this.#release(keys, 'perhaps lost')
   }
 
-  #release(keys: readonly string[]): void {
+  #release(keys: readonly string[], likely: Fate = 'stored'): void {
     if (keys.length === 0) return
     for (const key of keys) this.#strange.delete(key)
-    this.#effects.push({ type: 'release', stored: takenOf(nothing, new Set(keys)) })
+    const fate = likely === 'perhaps lost' && this.#parts.network.isLost ? 'lost' : likely
+    this.#effects.push({ type: 'release', stored: takenOf(nothing, new Set(keys)), fate })
   }
 }
 
 const newPart = (process: string): Part => ({
   lease: newLease(process),
   isKnown: false,
+  isLost: false,
   mustRead: false,
   reading: undefined,
   silentMs: undefined,

@@ -45,8 +45,8 @@ export type NodeLease = {
   readonly voice: (key: string, unstoredMs: number) => Voice
   /** Whether messages about a monitor are up to another node, although this one may send others. */
   readonly isUpToOther: (key: string) => boolean
-  /** Messages about these incidents have left without the store. */
-  readonly sentAlone: (receiver: string, incidents: readonly string[]) => void
+  /** Something was noted that leaves without the store. */
+  readonly sentAlone: () => void
 }
 
 /** The lease of a svc whose store nobody else can use, or that has none: it has everything, always. */

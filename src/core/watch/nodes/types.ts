@@ -110,8 +110,8 @@ export type NodesRows = {
   /** Each is one transaction, which begins with the fences. */
   readonly writeStates: (fences: readonly Fence[], batch: StatesBatch) => Promise<Fenced>
   readonly writeOutbox: (fences: readonly Fence[], rows: readonly StoredRow[]) => Promise<Fenced>
-  /** Adds what a node told without the store to what is stored. The holder notices it by the number of writes. */
-  readonly handOver: (rows: readonly StoredRow[]) => Promise<void>
+  /** Adds what a node told without the store to what is stored. The holder notices it by the number of writes, which it returns. */
+  readonly handOver: (rows: readonly StoredRow[]) => Promise<number>
   /** The process ends in order. */
   readonly leave: (node: string, process: string) => Promise<void>
 }

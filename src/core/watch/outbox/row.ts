@@ -334,7 +334,12 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
     ...othersOf(others.filter((one) => !isSent(one))),
   }
   if (!about || !isSent(about)) return left
-  return { ...left, last: { ...about, line: undefined, isOver: true }, attempt: undefined, isInDoubt: true }
+  return {
+    ...left,
+    last: { ...about, line: undefined, isOver: true, isNews: true },
+    attempt: undefined,
+    isInDoubt: true,
+  }
 }
 
 /**
@@ -363,12 +368,13 @@ const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> 
   word === undefined ? {} : word.isUnsure ? { attempt: word } : { last: word }
 
 /**
- * The part of a row that came from nodes without the store. `own`: the row in the memory of the process. A message of an
- * incident that its receiver accepted was its own: it knows how that ended.
+ * The part of a row that came from nodes without the store. `own`: the row in the memory of the process. It knows better how a
+ * message of an incident ended that its receiver accepted, and what it has sent since.
  */
 export const newsIn = (row: OutboxRow, own: OutboxRow): OutboxRow => {
   const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(
-    ({ isNews, isUnsure, incident }) => isNews && !(isUnsure && incident === own.last?.incident),
+    ({ isNews, isUnsure, incident, at }) =>
+      isNews && !(incident === own.last?.incident && (isUnsure || at < own.last.at)),
   )
   const ends = row.ends.filter(({ isNews }) => isNews)
   return { ...(last === undefined ? {} : { last }), ends, ...othersOf(others) }
