@@ -269,7 +269,7 @@ export const administration = {
       Before: integerOf({ min: 1 }),
       // Those that the user made, or that are about the user.
       UserName: someName,
-      Events: list(textOf({ max: limits.nameCharacters, pattern: /^[a-z.]+$/u })),
+      Events: list(textOf({ max: limits.nameCharacters, pattern: () => /^[a-z.]+$/u })),
       Since: date,
       Until: date,
       Role: someName,
