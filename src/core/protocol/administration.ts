@@ -24,7 +24,7 @@ import {
 
 const someName = name({ max: limits.nameCharacters })
 /** Not blank. */
-const filled = /\S/u
+const filled = () => /\S/u
 const neededName = name({ max: limits.nameCharacters, needed: true, pattern: filled })
 const names = list(someName)
 /** Of a user, by name or e-mail address. */
