@@ -50,6 +50,10 @@ async function run(program: string, args: readonly string[], env: NodeJS.Process
   return JSON.parse(output) as Session
 }
 
+// Outside of tests: those that run at once would remove each other's folders.
+const { shell } = watchedHome()
+const [recovering, alternating] = [watchedHome(), watchedHome()]
+
 const watch = 'svc health --watch --interval 2s -m Basic'
 /** The command, and after it its exit code and the modes of the terminal. */
 const then = (command: string): Step => ['ready> ', { type: `${command}; echo code=$?; stty -a; echo over\r` }]
@@ -82,7 +86,6 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
       6,
     ],
   ])('ends by %s, and leaves the terminal as it was', async (_, command, steps, code) => {
-    const { shell } = watchedHome()
     const { pieces, left } = await shell([then(command), ...steps, over()])
     const text = pieces.join('')
     expect([left, /\ncode=(\d+)/.exec(text)?.[1]], text).toEqual([0, String(code)])
@@ -91,7 +94,6 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
   })
 
   test.concurrent('ctrl-Z gives the terminal back to the shell, and fg shows the screen again', async () => {
-    const { shell } = watchedHome()
     const { pieces, left } = await shell([
       ['ready> ', { type: `${watch}\r` }],
       [isDrawn, { type: '\u001a' }],
@@ -108,7 +110,6 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
   })
 
   test.concurrent('draws anew when its window changes, down to 20 columns and 5 lines', async () => {
-    const { shell } = watchedHome()
     const { pieces, left } = await shell([
       then(watch),
       [isDrawn, { resize: [20, 5] }],
@@ -124,7 +125,6 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
   })
 
   test.concurrent('ends when its terminal is taken away', async () => {
-    const { shell } = watchedHome()
     const { left } = await shell([
       ['ready> ', { type: `${watch}\r` }],
       [isDrawn, { close: true }],
@@ -135,10 +135,10 @@ describe('K71 svc health --watch on a terminal', { timeout: 240_000 }, () => {
   test.concurrent('--until healthy ends with the recovery', async () => {
     let isWell = false
     await using peer = await httpPeer((_, response) => response.writeHead(isWell ? 200 : 500).end('page'))
-    const { home, shell } = watchedHome()
+    const { home, shell: shellThere } = recovering
     const yaml = `types:\n  App: {host: false, monitors: [{kind: http, name: shop, url: "${peer.origin}/"}]}\n`
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
-    const session = shell([
+    const session = shellThere([
       then('svc health --watch --interval 2s --until healthy --within 2m'),
       [isDrawn, { type: 'j' }],
       over(),
@@ -159,7 +159,7 @@ describe('K71 svc health --watch in a pipe', { timeout: 120_000 }, () => {
       isWell = !isWell
       response.writeHead(isWell ? 200 : 500).end('page')
     })
-    const { home } = watchedHome()
+    const { home } = alternating
     const yaml = `types:\n  App: {host: false, monitors: [{kind: http, name: shop, url: "${peer.origin}/"}]}\n`
     writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
     const svc = `${process.execPath} ${home.program} health --watch --interval 2s`
@@ -185,7 +185,7 @@ test('K71 svc health --watch at svc serve reads what its schedule knows, and cau
   await using server = await startServeProcess(
     `types:\n  App: {host: false, monitors: [{kind: http, name: shop, url: "${peer.origin}/"}]}\nserve: {every: 10s}\n`,
   )
-  const home = temporaryHome()
+  const { home } = alternating
   const health = [home.program, 'health', '--server', server.url, '-t', 'App', '--watch', '--interval', '2s']
   const metrics = async (): Promise<string> => await (await fetch(`${server.url}/metrics`)).text()
   await expect.poll(metrics, { timeout: 40_000, interval: 500 }).toContain('trigger="schedule"} 1')

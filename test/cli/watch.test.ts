@@ -37,7 +37,7 @@ const reading = (monitors: Readonly<Record<string, Status>> | string, ServerType
   }
   const failed = Object.values(monitors).includes('failed')
   const run = {
-    status: failed ? 'failed' : 'ok',
+    status: failed ? 'failed' : Object.values(monitors).includes('warning') ? 'warning' : 'ok',
     message: '',
     monitors: Object.entries(monitors).map(([name, status]) => ({
       ...{ name, kind: 'tcp', status, durationMs: 1 },
@@ -94,6 +94,11 @@ describe('what a round has changed', () => {
         '✗ App tcp a failed: connect: 10.0.0.7:9100 is failed (was ok for at least 20 s)',
         '✗ UNHEALTHY: 1 of 1 monitor failed (was HEALTHY for at least 20 s)',
       ],
+    ],
+    [
+      'a warning, which leaves the verdict healthy',
+      rounds({ 'tcp a': 'ok' }, { 'tcp a': 'warning' }),
+      ['! App tcp a warning: connect: 10.0.0.7:9100 is warning (was ok for at least 10 s)'],
     ],
     [
       'a recovery',

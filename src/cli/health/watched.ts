@@ -143,7 +143,8 @@ function verdictFinding(readings: readonly EntryReading[], subjects: readonly Wa
     ...(warnings > 0 ? [count(warnings, 'monitor with a warning', 'monitors with a warning')] : []),
     ...readings.flatMap(({ error }) => error?.message ?? []).slice(0, 1),
   ]
-  const state = readings.length === 0 ? 'not checked' : (states.find((one) => worst.has(one)) ?? 'ok')
+  // Warnings alone are healthy.
+  const state = readings.length === 0 ? 'not checked' : (states.find((one) => one !== 'warn' && worst.has(one)) ?? 'ok')
   return { key: 'verdict', type: '', name: '', state, text: texts.join(', ') }
 }
 
