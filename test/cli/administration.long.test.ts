@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
+import { onTerminal } from '../../tools/pages/terminal.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import type { Home } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
@@ -166,3 +167,34 @@ test('P70 a command acts where svc whoami says, and a flag for another store is 
   }
   expect((await home.run(['heartbeats', 'list', '-v'])).code).toBe(2)
 })
+
+test('P71 svc login on a terminal prompts for the new password, and stores only the session after it', async () => {
+  const { there, url } = await bothPlaces()
+  const added = await there.home.run(['users', 'add', 'eve', '--must-change', '--password-stdin'], { stdin: password })
+  expect(added.code).toBe(0)
+  const home = temporaryHome()
+  const typed = [
+    [/Password of eve/, password],
+    [/New password:/, next],
+    [/Confirm password:/, next],
+  ] as const
+  let step = 0
+  let fresh = ''
+  const { output, status } = await onTerminal(`"$NODE" "$SVC" login --server ${url} -u eve --insecure-storage`, {
+    cwd: home.folder,
+    env: { ...home.env, NODE: process.execPath, SVC: home.program },
+    timeoutMs: 30_000,
+    answer: (text) => {
+      fresh += text
+      const [prompt, keys] = typed[step] ?? []
+      if (!prompt?.test(fresh)) return undefined
+      step += 1
+      fresh = ''
+      return `${keys}\r`
+    },
+  })
+  expect([status, step, output.includes('must be changed now')]).toEqual([0, 3, true])
+  expect(await home.run(['whoami', '--verify'])).toMatchObject({ code: 0 })
+  const again = ['login', '--server', url, '-u', 'eve', '--password-stdin', '--insecure-storage']
+  expect(await home.run(again, { stdin: password })).toMatchObject({ code: 4 })
+}, 60_000)
