@@ -1,5 +1,4 @@
 import { Fault } from '../../core/base/errors.ts'
-import { parsedJson } from '../../core/base/json.ts'
 import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase } from '../../core/base/names.ts'
 import { didYouMean } from '../../core/base/suggest.ts'
 import {
@@ -358,8 +357,17 @@ function readAnswer({ AllRoles = [], AllPermissions = [], Meta = {} }: AssignRol
 
 /** The names of a JSON array. Undefined for anything else: servers send what they want. */
 function namesIn(text: string | undefined): readonly string[] | undefined {
-  const names = text === undefined ? undefined : parsedJson(text)
+  const names = text === undefined ? undefined : parsed(text)
   return Array.isArray(names) && names.every((name) => typeof name === 'string') ? names : undefined
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
 }
 
 function refuseOtherCase(change: RoleChange, current: Lists): void {

@@ -3,9 +3,6 @@
  * `svc.grants`: who granted what, when, why and until when, as JSON. Without it, an assignment that leaves an end alone
  * answers with the grants that keep theirs, and a sign-in with those that end.
  */
-
-import { parsedJson } from '../base/json.ts'
-
 export const grantsRequest = { key: 'svc.grants', value: '1' } as const
 
 /** In the Meta of an assignment: when what it grants ends. The answer repeats it. */
@@ -57,7 +54,7 @@ export const writeGrants = (grants: readonly GrantFacts[]): string =>
  * ```
  */
 export function readGrants(text: string | undefined): readonly GrantFacts[] | undefined {
-  const values = text === undefined ? undefined : parsedJson(text)
+  const values = text === undefined ? undefined : parsed(text)
   if (!Array.isArray(values)) return undefined
   const grants = values.map(grantIn)
   return grants.every((grant) => grant !== undefined) ? grants : undefined
@@ -81,5 +78,14 @@ function grantIn(value: unknown): GrantFacts | undefined {
     grantedAt: at(rest['grantedAt']),
     grantedBy: text(rest['grantedBy']),
     reason: text(rest['reason']),
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
   }
 }
