@@ -113,7 +113,9 @@ test('no operation that uses GET has a field that a query of texts cannot hold',
   ])
   for (const field of requests.flatMap((row) => Object.values(row.request.fields))) {
     const schema = schemaOf(field)
-    expect(['text', 'flag', 'number', 'choice', 'date']).toContain(schema.kind === 'list' ? schema.item.kind : schema.kind)
+    expect(['text', 'flag', 'number', 'choice', 'date']).toContain(
+      schema.kind === 'list' ? schema.item.kind : schema.kind,
+    )
   }
 })
 

@@ -26,7 +26,10 @@ describe.each(backendsOfTier())(
     const upgraded = async (): Promise<void> => {
       await data.close()
       const header = name === 'SQLite' ? `; PRAGMA user_version = ${before}` : ''
-      await raw(store, `ALTER TABLE "users" DROP COLUMN "temporaryHash"; DROP TABLE "leases"; UPDATE "meta" SET "version" = ${before}${header}`)
+      await raw(
+        store,
+        `ALTER TABLE "users" DROP COLUMN "temporaryHash"; DROP TABLE "leases"; UPDATE "meta" SET "version" = ${before}${header}`,
+      )
       data = await openData({ store, create: false })
     }
     const stored = async (): Promise<readonly string[]> =>
