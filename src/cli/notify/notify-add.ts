@@ -124,8 +124,11 @@ export async function withAddition(
   }
 }
 
+/** The required settings, the address first: people look for the rest there. */
 const requiredOf = (kind: AnyReceiverKind): readonly (readonly [string, Setting])[] =>
-  Object.entries(kind.settings).filter(([, { required }]) => required === true)
+  Object.entries(kind.settings)
+    .filter(([, { required }]) => required === true)
+    .toSorted(([one], [other]) => Number(other === 'server') - Number(one === 'server'))
 
 const secretsIn = (kind: AnyReceiverKind): readonly string[] =>
   requiredOf(kind).flatMap(([name, { type }]) => (type === 'secret' ? [name] : []))

@@ -20,7 +20,7 @@ export const toEntry = <T extends object>(facts: T): Capitalized<T> =>
  *
  * @example
  * ```ts
- * fromEntry({ LastUsedAt: at }) // { lastUsedAt: at }
+ * fromEntry({ UserName: 'ann' }) // { userName: 'ann' }
  * ```
  */
 export const fromEntry = <T extends object>(entry: T): Uncapitalized<T> =>
