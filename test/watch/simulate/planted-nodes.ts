@@ -71,7 +71,7 @@ export const plants: readonly NodesPlant[] = [
     what: 'what a node told by itself is forgotten',
     folder: 'nodes',
     file: 'member.ts',
-    from: '[...(rows ?? []), ...this.#news]',
+    from: '[...this.#news, ...(rows ?? [])]',
     to: '[...this.#news]',
     rule: 'each incident ends',
     losesStore: true,

@@ -287,7 +287,7 @@ export class Membership {
     return this.#during(now, () => {
       // If it has sent something meanwhile, that is read as well.
       if (this.#sent === 'in reading') this.#sent = rows ? 'read' : 'unread'
-      this.#news = [...(rows ?? []), ...this.#news]
+      this.#news = [...this.#news, ...(rows ?? [])]
       if (!this.#isBusy) this.#effects.push({ type: 'forget' })
       this.#readIfNeeded(now)
     })
