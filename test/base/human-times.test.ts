@@ -4,10 +4,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { pastHoldersHeadline, roleChange, roleHistory } from '../../src/cli/accounts/audit-lists.ts'
 import { audit, sessions } from '../../src/cli/accounts/lists.ts'
 import { message } from '../../src/cli/health/text.ts'
+import { changeLine, firstView, frameLines } from '../../src/cli/health/watch-screen.ts'
+import { afterRound, changesOf, type Watched } from '../../src/cli/health/watched.ts'
 import type { Screen } from '../../src/cli/io/io.ts'
 import { marks, moment } from '../../src/cli/render/table.ts'
 import { formatDay } from '../../src/core/base/net/certificates.ts'
-import { readMonitor } from '../../src/core/checks/reports/index.ts'
+import { read, readMonitor } from '../../src/core/checks/reports/index.ts'
 import { messageOf } from '../../src/core/checks/reports/run-document.ts'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import type { Incidents } from '../../src/core/protocol/service/service.ts'
@@ -85,6 +87,18 @@ const session = {
   rememberMe: false,
   provider: '',
 }
+const watched = (): Watched =>
+  ['failed', 'ok', 'failed'].reduce<Watched | undefined>((before, status, round) => {
+    const monitors = run.monitors.map((one) => ({
+      ...one,
+      status,
+      results: one.results.map((it) => ({ ...it, status })),
+    }))
+    const Run = { ...run, status, monitors } as RunDocument
+    const entry = { Target: 'web1', ServerType: 'Sql', ExecutionMode: 'Basic', ExitCode: status === 'ok' ? 0 : 3, Run }
+    return afterRound(before, { at: +at + round * 10_000, readings: [read(entry)], ages: [0] })
+  }, undefined) as Watched
+const look = { width: 120, marks: marks(true), paint: (_: unknown, text: string) => text }
 const withoutMarkup = (markup = ''): string =>
   markup.replace(/<style>.*?<\/style>/s, '').replace(/<(?!title)[^>]*>/g, ' ')
 
@@ -139,6 +153,23 @@ const outputs: Readonly<Record<string, readonly (readonly [what: string, text: (
     ['svc roles history', () => roleHistory.table([roleChange(entry, new Map([['Ops', +until]]))], screen)],
   ],
   'src/cli/accounts/audit-lists.ts': [['svc roles holders --at', () => pastHoldersHeadline(2, 'Ops', at).sentence]],
+  'src/cli/health/watch-screen.ts': [
+    [
+      'a change of svc health --watch',
+      () =>
+        changesOf(watched())
+          .map((one) => changeLine(one, watched(), look))
+          .join('\n'),
+    ],
+    [
+      'the screen of svc health --watch',
+      () => {
+        const view = firstView(false)
+        const rest = { height: 24, now: +until, title: '', next: () => '', report: undefined }
+        return frameLines({ watched: watched(), view, ...rest }, look).join('\n')
+      },
+    ],
+  ],
   // It reads times.
   'src/cli/command/instant.ts': [],
   // Messages of checks, which are in documents, too.

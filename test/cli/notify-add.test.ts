@@ -75,7 +75,15 @@ describe('svc notify add', () => {
   test('M20 what is missing without a terminal names the flag, and a secret on the command line is refused', async () => {
     const missing = await home.run(['notify', 'add', 'telegram'])
     expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('--stdin')])
-    const setting = await home.run(['notify', 'add', 'matrix', '--secrets', 'env'])
+    const setting = await home.run([
+      'notify',
+      'add',
+      'matrix',
+      '--secrets',
+      'env',
+      '--set',
+      'server=https://matrix.example.com',
+    ])
     expect([setting.code, setting.stderr]).toEqual([2, expect.stringContaining('--set channel=VALUE')])
     const typed = await home.run(['notify', 'add', 'ntfy', '--set', `token=${token}`])
     expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining('does not belong on a command line')])

@@ -17,6 +17,7 @@ import { painter } from '../../src/cli/io/terminal.ts'
 import { marks } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { Fault } from '../../src/core/base/errors.ts'
+import { zonedTime } from '../../src/core/base/zone.ts'
 import { read } from '../../src/core/checks/reports/index.ts'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
 import { main } from '../../src/main.ts'
@@ -133,7 +134,7 @@ describe('the screen of svc health --watch', () => {
     const lines = screen(rounds(many(300, 'ok'), broken), undefined, undefined, 100)
     expect(lines[1]).toBe(`✗ UNHEALTHY * just now · 40 of 300 monitors failed · since ${clockOf(10_000)}`)
     expect(lines.slice(3, 6).map((line) => line.trimEnd())).toEqual([
-      `> ✗ * App 40 monitors   connect: 10.0.0.7:9100 is failed                              since ${clockOf(10_000)}`,
+      `> ✗ * App 40 monitors   connect: 10.0.0.7:9100 is failed                       since ${clockOf(10_000)}`,
       '  ✓   App 260 monitors',
       '',
     ])
@@ -142,7 +143,10 @@ describe('the screen of svc health --watch', () => {
     expect(screen(recovered)[3]).toContain('> ✓ * App 40 monitors   was failed for 10 s')
   })
 
-  const clockOf = (ms: number): string => new Date(began + ms).toTimeString().slice(0, 8)
+  const clockOf = (ms: number): string => {
+    const { time, offset } = zonedTime(new Date(began + ms))
+    return `${time} ${offset}`
+  }
 
   test.each([80, 40, 20, 3, 1])('K71 fits %i columns, and any height', (columns) => {
     const watched = rounds({ ...many(30, 'ok'), 'tcp 管理画面の応答がありません': 'failed' })

@@ -130,7 +130,11 @@ const titleOf = ({ subjects: [first, ...others] }: WatchRow): string => {
 
 const wordOf = (key: string, state: State): string => faces[state][key === 'verdict' ? 'verdict' : 'word']
 const wholeSeconds = (ms: number): string => showDuration(Math.max(0, Math.floor(ms / 1_000)) * 1_000)
-const clock = (at: number): string => zonedTime(new Date(at)).time
+
+function clock(at: number): string {
+  const { time, offset } = zonedTime(new Date(at))
+  return `${time} ${offset}`
+}
 
 /** The state before, and how long it lasted: `was failed for 67 s`. */
 function beforeText({ key, before, since }: WatchSubject, beganAt: number): string {
@@ -201,7 +205,7 @@ export function frameLines(
   return height >= all.length ? all : [verdict, ...body].slice(0, height)
 }
 
-/** `✗ UNHEALTHY 2 s ago · 40 of 300 monitors failed · since 10:52:03`: no verdict without its age. */
+/** `✗ UNHEALTHY 2 s ago · 40 of 300 monitors failed · since 10:52:03 UTC`: no verdict without its age. */
 function verdictLine({ verdict, answeredAt, round }: Watched, now: number, look: Look): string {
   const { state, since, text } = verdict
   const age =
@@ -219,7 +223,7 @@ function verdictLine({ verdict, answeredAt, round }: Watched, now: number, look:
 }
 
 /** Columns before the title of a row, at least for its text, and for its time. */
-const [before, leastText, timeWidth] = [6, 24, 16]
+const [before, leastText, timeWidth] = [6, 24, '  since 10:52:03 +01:00'.length]
 
 function listLines(watched: Watched, view: View, lines: number, look: Look): readonly string[] {
   const rows = rowsOf(watched, view, lines)
