@@ -158,12 +158,12 @@ test('no chunk of the bundle combines modules of svc with those of oclif', () =>
   expect(oclif.filter((modules) => own.includes(modules))).toEqual([])
 })
 
-test('svc health of one type executes at most 51 source files, and those of its screen', () => {
+test('svc health of one type executes at most 52 source files, and those of its screen', () => {
   const screen = ['health/overview', 'health/rows', 'health/screen', 'health/text', 'render/table', 'render/width']
   const files = filesRun(['health', '--type', 'Sql', '--mode', 'Basic'])
   const ofScreen = screen.map((name) => `src/cli/${name}.ts`)
   expect(files.filter((file) => ofScreen.includes(file))).toEqual(ofScreen)
-  expect(files.length - ofScreen.length).toBeLessThanOrEqual(51)
+  expect(files.length - ofScreen.length).toBeLessThanOrEqual(52)
 })
 
 test('A12 A13 svc serve loads nothing of other ways to sign in unless svc.yaml turns them on', async () => {

@@ -51,7 +51,7 @@ describe('the npm package', () => {
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
     const expected =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|licenses\.txt|drivers\.json|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1|schemas\/(?:json\/)?[\w-]+\.schema\.json)|deploy\/(?:ready\.mjs|(?:prometheus|alertmanager|systemd|container)\/[\w.-]+))$/
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|licenses\.txt|drivers\.json|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1|schemas\/(?:json\/)?[\w-]+\.schema\.json)|deploy\/(?:ready\.mjs|(?:prometheus|alertmanager|systemd|container|github|gitlab)\/[\w.-]+))$/
     expect(files.filter((name) => !expected.test(name))).toEqual([])
   })
 

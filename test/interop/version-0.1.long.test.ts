@@ -351,8 +351,8 @@ types:
     ]
     const listed = async (of: Home): Promise<unknown> => {
       const texts = await Promise.all(lists.map((list) => done(of, [...list, ...store, '--json'])))
-      // Whether a user has a digest secret is new, and nobody of then has one.
-      const changing = /"ageSeconds":\d+,|,"digest":null/g
+      // Digest secrets and passwords that must be changed are new, and nobody of then has one.
+      const changing = /"ageSeconds":\d+,|,"digest":null|,"mustChangePassword":false/g
       return texts.map((text) => JSON.parse(text.replaceAll(changing, '')) as unknown)
     }
     await first.stop()

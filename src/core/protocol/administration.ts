@@ -23,8 +23,8 @@ import {
 } from './schema.ts'
 
 const someName = name({ max: limits.nameCharacters })
-/** Not blank. */
-const filled = () => /\S/u
+/** Not blank, and without control characters, which no target of a request may contain (S2). */
+const filled = () => /^[^\S\p{Cc}]*[^\s\p{Cc}][^\p{Cc}]*$/u
 const neededName = name({ max: limits.nameCharacters, needed: true, pattern: filled })
 const names = list(someName)
 /** Of a user, by name or e-mail address. */
@@ -171,7 +171,7 @@ export const administration = {
   setPassword: row(
     'SetPassword',
     ['POST', '/users/password', 'Set the password of a user, and end the sessions and tokens of the user'],
-    { ...ofUser, Password: textOf({ secret: true, needed: true, pattern: filled }), ...aboutPassword, ...reason },
+    { ...ofUser, Password: textOf({ secret: true, needed: true, pattern: () => /\S/u }), ...aboutPassword, ...reason },
     user,
     access,
   ),
