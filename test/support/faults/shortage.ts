@@ -97,6 +97,9 @@ registerHooks({
 
 const now = performance.now.bind(performance)
 performance.now = () => now() + passed
+// The clock of the bundle (tools/build.ts).
+const uptime = process.uptime.bind(process)
+process.uptime = () => uptime() + passed / 1_000
 
 function hold(free: number): void {
   try {
