@@ -35,7 +35,7 @@ const styleOf = (state: State): Style => {
 /** Fewer than these are not one row. */
 const leastEqual = 3
 /** A figure that differs from one monitor to the next, although both say the same. */
-const figures = /\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
+const figures = /(?<![\d.])\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
 
 /**
  * The rows of the list, the worst first, and of these the latest. Monitors that say the same are one row, and so are those

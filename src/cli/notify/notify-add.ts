@@ -110,12 +110,15 @@ export async function withAddition(
     const places = error instanceof Fault ? (error.details.places ?? []) : []
     const mistakes = places.flatMap(({ message }) => {
       // notify[1].ntfy.topic has the invalid value "…": …
-      const [, setting, rest = ''] = /^notify\[\d+\]\.(?:\w+\.)?(\w+)\S* (.*)$/s.exec(message) ?? []
-      if (setting === undefined) return []
+      const [path = '', ...words] = message.split(' ')
+      const [section = '', first, second = first] = path.split('.')
+      const [setting] = second?.split('[') ?? []
+      if (!section.startsWith('notify[') || setting === undefined) return []
       const isKind = receiverKinds.some(({ name }) => name === setting)
       const argument = isKind ? setting : setting === 'name' ? '--name' : `--set ${setting}`
-      const sentence = rest.replace(/^has the invalid value ".*"(?=: )/s, 'is invalid').replace(/, not ".*"$/s, '')
-      return [`${argument} ${sentence}`]
+      const sentence = words.join(' ').replace(/^has the invalid value ".*"(?=: )/s, 'is invalid')
+      const value = sentence.endsWith('"') ? sentence.indexOf(', not "') : -1
+      return [`${argument} ${value === -1 ? sentence : sentence.slice(0, value)}`]
     })
     if (mistakes.length === 0) throw error
     throw new Fault('Usage', mistakes.join('; '), {
