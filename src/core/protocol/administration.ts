@@ -24,7 +24,7 @@ import {
 
 const someName = name({ max: limits.nameCharacters })
 /** Not blank, and without control characters, which no target of a request may contain (S2). */
-const filled = () => /^[^\S\p{Cc}]*[^\s\p{Cc}][^\p{Cc}]*$/u
+const filled = () => /^[^\s\p{Cc}][^\p{Cc}]*$/u
 const neededName = name({ max: limits.nameCharacters, needed: true, pattern: filled })
 const names = list(someName)
 /** Of a user, by name or e-mail address. */
