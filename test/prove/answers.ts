@@ -1,7 +1,10 @@
-/** An answer as it stood on the wire. */
+import { gunzipSync } from 'node:zlib'
+
+/** An answer of the server. */
 export type Answer = {
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Decompressed. */
   readonly body: string
   /** How often `100 Continue` came before it. */
   readonly continued: number
@@ -51,7 +54,9 @@ export function readAnswers(
     if (!/^\d+$/.test(length)) throw new Error(`an answer of the length '${length}'`)
     const size = methods[answers.length] === 'HEAD' ? 0 : Number(length)
     if (bytes.length < end + 4 + size) return { answers, rest: bytes.subarray(at) }
-    answers.push({ ...answer, body: bytes.toString('utf8', end + 4, end + 4 + size) })
+    const content = bytes.subarray(end + 4, end + 4 + size)
+    const isZipped = size > 0 && headerOf(answer, 'content-encoding') === 'gzip'
+    answers.push({ ...answer, body: (isZipped ? gunzipSync(content) : content).toString('utf8') })
     continued = 0
     at = end + 4 + size
   }

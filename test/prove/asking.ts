@@ -111,6 +111,7 @@ export class Asking {
 /** Where a request went, in a word. */
 export function kindOf(method: string, target: string): string {
   const path = (target.split('?', 1)[0] ?? '').toLowerCase().replace(/^\/+/, '')
-  const words = /(authenticate|auth|access-?token|unassignroles|assignroles|health|heartbeat)/.exec(path)
-  return `${method} ${words?.[1]?.replace('-', '') ?? 'other'}${path.includes('[]') ? '[]' : ''}`
+  const words =
+    /(authenticate|auth|access-?token|unassignroles|assignroles|health|heartbeat|keys\/create|createkey)/.exec(path)
+  return `${method} ${words?.[1]?.replace('-', '').replace('keys/create', 'createkey') ?? 'other'}${path.includes('[]') ? '[]' : ''}`
 }

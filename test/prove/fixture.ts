@@ -12,7 +12,7 @@ import { freePort } from '../support/servers/server.ts'
 import type { Ending } from '../support/suite/daemon.ts'
 import type { Secrets } from './secrets.ts'
 import { ServeLog } from './serve-log.ts'
-import { makeAccounts, renewed } from './signed-in.ts'
+import { makeRoot, renewed } from './signed-in.ts'
 
 /** The resources of a process. Bytes, except `sockets` and `files`, which are undefined where they cannot be counted. */
 export type ProcessResources = {
@@ -34,7 +34,7 @@ export type CheckContext = {
   /** Texts of which no answer may hold one: where its files lie. */
   readonly folders: readonly string[]
   readonly running: () => boolean
-  /** Gives Ann and Ned their roles back, and new sessions in place of those that were ended. */
+  /** Adds Ann, Ned, Lou and Hal anew, with new keys and sessions. Nothing may be asked meanwhile. */
   readonly renew: () => Promise<void>
   /** Measures the resources that it holds after everything that can be freed is free. */
   readonly measure: () => Promise<ProcessResources>
@@ -51,7 +51,7 @@ export async function startFixture(): Promise<CheckContext> {
   const store = join(folder, 'store', 'svc.db')
   const peer = createServer((socket) => socket.on('error', () => {}).end('hello\r\n')).listen(0, '127.0.0.1')
   await once(peer, 'listening')
-  const secrets = await makeAccounts(store)
+  const secrets = await makeRoot(store)
   writeFileSync(
     join(folder, 'svc.yaml'),
     unwatched(configuration((peer.address() as { port: number }).port, await freePort(), folder)),

@@ -73,7 +73,10 @@ export function evaluate(
   const secret = betrayed()
   if (secret !== undefined) throw problems(`S7 it holds a secret: ${secret}`)
 
-  /** S7, F2: a sign-in returns its token once; the id of a session also goes to the caller that presents it; a script gets nothing. */
+  /**
+   * S7, F2: a sign-in returns its token once, and so does a new key; the id of a session also goes to the caller that
+   * presents it; a script gets nothing.
+   */
   function betrayed(): string | undefined {
     const operation = target === undefined || status !== 200 ? '' : (operationAt(method, target)?.operationId ?? '')
     const called = contentType?.startsWith('text/javascript') === true
@@ -85,8 +88,9 @@ export function evaluate(
       .in(text)
       .find((each) => !(refreshes || (signsIn && each.startsWith('svc_ss_') && sent.includes(each))))
     const tokens = tokensIn(text)
+    const isNewKey = /CreateKey|KeysCreate/.test(operation) && !called && /^svc_key_/.test(tokens.join())
     for (const token of tokens) secrets.give(token)
-    return knownSecrets ?? (signsIn || refreshes ? undefined : tokens[0])
+    return knownSecrets ?? (signsIn || refreshes ? undefined : tokens[isNewKey ? 1 : 0])
   }
 
   /** A2: a page renews the cookie of a session that lasts, for the browser that presented it as one. */

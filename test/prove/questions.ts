@@ -183,6 +183,7 @@ const accepted: Readonly<Record<string, { readonly key?: string; readonly body: 
   GetAccessToken: { body: { RefreshToken: '{{annRefresh}}' } },
   AssignRoles: { key: 'annKey', body: { UserName: 'Ned', Roles: ['Editor'] } },
   UnAssignRoles: { key: 'annKey', body: { UserName: 'Ned', Roles: ['Ops'] } },
+  CreateKey: { key: 'annKey', body: { Name: 'agent-1', UserName: 'Ned' } },
   ReportHeartbeat: { key: 'halKey', body: { Name: 'agent-1' } },
   HealthCheckRequest: { key: 'annKey', body: { ExecutionMode: 'Basic', ServerType: 'Sql' } },
 }

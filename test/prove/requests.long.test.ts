@@ -51,15 +51,16 @@ async function all(work: readonly Promise<void>[]): Promise<void> {
   if (failed) throw failed.reason
 }
 
-/** Rounds of a property until as many requests were sent; each begins with new sessions, because requests end them. */
+/** Rounds of a property until as many requests were sent; `renew` comes before each. */
 async function rounds(
   expected: number,
   numRuns: number,
   observation: Observation,
   property: fc.IAsyncProperty<unknown>,
+  renew?: () => Promise<void>,
 ): Promise<void> {
   for (let done = observation.rounds; observation.requests < expected; done = observation.rounds) {
-    await context.renew()
+    await renew?.()
     await fc.assert(property, {
       numRuns,
       seed: seed + done,
@@ -124,6 +125,37 @@ test('planted faults are detected: each is one that the proof below would miss w
   expect(answerWith(400, '/srv/secret/svc.db')).not.toBe('nothing')
 })
 
+test('S7 planted faults are detected: only the operation that creates a key returns one, a new one, and once', () => {
+  const secrets = new Secrets([])
+  secrets.register('known', 'svc_key_abcdefghijkl')
+  const verdictOn = (target: string, key: string, more: object = {}): string => {
+    const body = JSON.stringify({ Key: { Name: 'ci', UserName: 'Ned' }, Secret: key, ...more })
+    const lines = [
+      ...common.slice(0, -2),
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${body.length}`,
+    ]
+    const [answer] = readAnswers(Buffer.from(`HTTP/1.1 200 X\r\n${lines.join('\r\n')}\r\n\r\n${body}`), [
+      'POST',
+    ]).answers
+    if (!answer) return 'not one answer'
+    try {
+      evaluate({ method: 'POST', bodiless: false, target, sent: '', answer }, secrets, [])
+      return 'nothing'
+    } catch (error) {
+      return error instanceof Error ? error.message : 'thrown'
+    }
+  }
+  expect(verdictOn('/keys/create', 'svc_key_mnopqrstuvwx')).toBe('nothing')
+  expect(verdictOn('/keys/create', 'svc_key_mnopqrstuvwx')).toContain('S7')
+  expect(verdictOn('/keys/create', 'svc_key_abcdefghijkl')).toContain('S7')
+  expect(verdictOn('/keys/create', 'svc_at_mnopqrstuvwxyz')).toContain('S7')
+  const twice = { Key: { Name: 'svc_key_123456789012' } }
+  expect(verdictOn('/keys/create', 'svc_key_ABCDEFGHIJKL', twice)).toContain('S7')
+  for (const path of ['/keys/create.json', '/api/CreateKey', '/json/reply/CreateKey'])
+    expect(verdictOn(path, `svc_key_${path.replaceAll(/\W/g, '_')}`)).toBe('nothing')
+})
+
 test('A2 planted faults are detected: only pages renew a cookie, the lasting one that the browser presented', () => {
   const [own, foreign] = ['svc_ss_abcdefghijkl', 'svc_ss_mnopqrstuvwx']
   const cookieOf = (id: string, name = 'ss-pid'): string =>
@@ -181,7 +213,8 @@ describe.each(halves)(`${requests} requests, seed ${seed}, the %s half`, (half) 
   test('S2 S6 S7 R6 each complete request gets one answer, as described, and anything else gets none', async () => {
     const part = (halves.indexOf(half) + 1) / halves.length
     await all([
-      rounds(questions * part, round.questions, asking.observation, asksQuestions),
+      // Questions remove users and end sessions; conversations present no credentials.
+      rounds(questions * part, round.questions, asking.observation, asksQuestions, context.renew),
       rounds((requests - questions) * part, round.connections, conversations, holdsConversations),
     ])
     asking.close()
@@ -211,7 +244,9 @@ describe('afterwards', () => {
       (status) => observation.count(` ${status}`) === 0,
     )
     expect(none).toEqual([])
-    const operations = ['auth', 'accesstoken', 'assignroles', 'unassignroles', 'heartbeat', 'assignroles[]', 'health[]']
+    const operations = [
+      ...['auth', 'accesstoken', 'assignroles', 'unassignroles', 'createkey', 'heartbeat', 'assignroles[]', 'health[]'],
+    ]
     expect(operations.filter((operation) => observation.count(`POST ${operation} 200`) === 0)).toEqual([])
     expect(
       ['whole', 'last', 'broken', 'noise'].filter((kind) => conversations.count(`${kind} `) < requests / 200),

@@ -11,11 +11,24 @@ const passwords = {
   Lou: 'amber-falcon-58',
 }
 
-/**
- * Ann is Admin, Ned and Lou have no role, Lou is disabled, Hal reports heartbeats, and the requests do not know the
- * password of Root.
- */
-export async function makeAccounts(store: string): Promise<Secrets> {
+/** By name: what an Admin adds for each round, because the requests of the round before may have changed or removed it. */
+const users = [
+  { UserName: 'Ann', DisplayName: 'Ann Éxample', Password: passwords.Ann, Roles: ['Admin', 'Editor'] },
+  { UserName: 'Ned', Email: 'ned@example.com', Password: passwords.Ned },
+  { UserName: 'Lou', Password: passwords.Lou },
+  { UserName: 'Hal', Permissions: ['heartbeat'] },
+]
+const keys = [
+  { Name: 'annKey', UserName: 'Ann' },
+  { Name: 'nedKey', UserName: 'Ned' },
+  { Name: 'halKey', UserName: 'Hal' },
+  { Name: 'louKey', UserName: 'Lou' },
+  { Name: 'revokedKey', UserName: 'Ann' },
+  { Name: 'expiredKey', UserName: 'Ann', Lifetime: 'PT0.001S' },
+]
+
+/** Makes a store whose only user is Root, an Admin whose password and key the requests do not know. */
+export async function makeRoot(store: string): Promise<Secrets> {
   const secrets = new Secrets(Object.values(passwords))
   const { runtime } = await openCore({
     version: '9.8.7',
@@ -26,23 +39,8 @@ export async function makeAccounts(store: string): Promise<Secrets> {
   })
   const { admin } = runtime
   if (!admin) throw new Error('There is no administration')
-  const { users, keys } = admin
-  await users.add({ userName: 'Root', password: passwords.Root, roles: ['Admin'] }, by)
-  await users.add({ userName: 'Ann', displayName: 'Ann Éxample', password: passwords.Ann, roles: ['Admin'] }, by)
-  await users.add({ userName: 'Ned', email: 'ned@example.com', password: passwords.Ned }, by)
-  await users.add({ userName: 'Lou', password: passwords.Lou }, by)
-  await users.add({ userName: 'Hal', permissions: ['heartbeat'] }, by)
-  const key = async (name: string, userName: string, expiresInMs?: number): Promise<void> =>
-    secrets.register(name, (await keys.create({ name, userName, expiresInMs }, by)).secret)
-  await key('rootKey', 'Root')
-  await key('annKey', 'Ann')
-  await key('nedKey', 'Ned')
-  await key('halKey', 'Hal')
-  await key('louKey', 'Lou')
-  await key('revokedKey', 'Ann')
-  await key('expiredKey', 'Ann', 1)
-  await keys.revoke('revokedKey', by)
-  await users.disable('Lou', by)
+  await admin.users.add({ userName: 'Root', password: passwords.Root, roles: ['Admin'] }, by)
+  secrets.register('rootKey', (await admin.keys.create({ name: 'rootKey', userName: 'Root' }, by)).secret)
   await runtime.close()
   secrets.register('annPassword', passwords.Ann)
   secrets.register('nedPassword', passwords.Ned)
@@ -50,31 +48,35 @@ export async function makeAccounts(store: string): Promise<Secrets> {
   return secrets
 }
 
-/** Gives everybody their roles back, and Ann and Ned new sessions. */
+/**
+ * Removes everybody but Root, and adds the users anew with keys and sessions: Ann is Admin, Ned and Lou have no role, Lou
+ * is disabled, and Hal reports heartbeats. Nothing else may be sent meanwhile, because Ann may remove users too.
+ */
 export async function renewed(port: number, secrets: Secrets): Promise<void> {
-  const post = async (path: string, body: object, more: Record<string, string> = {}) =>
-    await ask(port, path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...more },
-      body: JSON.stringify(body),
-    })
   const root = { authorization: `Bearer ${secrets.label('rootKey')}` }
-  const roles = await Promise.all([
-    post('/assignroles', { UserName: 'Ann', Roles: ['Admin', 'Editor'] }, root),
-    post('/unassignroles', { UserName: 'Ned', Roles: ['Admin'] }, root),
-    post('/unassignroles', { UserName: 'Hal', Roles: ['Admin'] }, root),
-    post('/assignroles', { UserName: 'Hal', Permissions: ['heartbeat'] }, root),
-  ])
-  for (const { status, text } of roles) if (status !== 200) throw new Error(`roles were answered ${status}: ${text}`)
-  for (const [UserName, Password] of [
-    ['Ann', passwords.Ann],
-    ['Ned', passwords.Ned],
-  ] as const) {
+  const send = async (path: string, body?: object, headers: Readonly<Record<string, string>> = root) => {
+    const { status, text, json } = await ask(port, path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (status !== 200) throw new Error(`${path} was answered ${status}: ${text}`)
+    return json
+  }
+  const { Users } = (await send('/users')) as { readonly Users: readonly { readonly UserName: string }[] }
+  for (const { UserName } of Users) if (UserName !== 'Root') await send('/users/remove', { UserName })
+  for (const user of users) {
+    await send('/users/add', user)
+    // Wrong passwords may have locked the name.
+    await send('/users/unlock', { UserName: user.UserName })
+  }
+  for (const key of keys) secrets.register(key.Name, String((await send('/keys/create', key))['Secret']))
+  await send('/keys/revoke', { Name: 'revokedKey' })
+  await send('/users/disable', { UserName: 'Lou' })
+  for (const UserName of ['Ann', 'Ned'] as const) {
     const who = UserName.toLowerCase()
     for (const RememberMe of [false, true]) {
-      const { status, json } = await post('/auth/credentials', { UserName, Password, RememberMe })
-      // Who was locked out by wrong passwords keeps the earlier sessions.
-      if (status !== 200) continue
+      const json = await send('/auth/credentials', { UserName, Password: passwords[UserName], RememberMe }, {})
       secrets.register(`${who}${RememberMe ? 'Permanent' : 'Session'}`, String(json['SessionId']))
       secrets.register(`${who}Bearer`, String(json['BearerToken']))
       secrets.register(`${who}Refresh`, String(json['RefreshToken']))

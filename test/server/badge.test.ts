@@ -72,6 +72,15 @@ test('W25 what serve.badges does not list is not there, whether svc has it or no
   expect((await askWith([run('ok')], '/badge/App.svg')).text).toContain('App: healthy')
 })
 
+test('W25 R1 a path without the ending .svg is no badge, whatever the verb', async () => {
+  await withSite({ options: { badges } }, async ({ port }) => {
+    for (const method of ['GET', 'OPTIONS'])
+      for (const name of ['App', 'App/shop', 'App.svg.csv', 'App/shop.svg.json'])
+        expect([method, name, (await ask(port, `/badge/${name}`, { method })).status]).toEqual([method, name, 404])
+    expect((await ask(port, '/badge/App/shop.SVG', { method: 'OPTIONS' })).status).toBe(200)
+  })
+})
+
 test('W25 a name in a badge cannot become markup', () => {
   const { markup } = badgeMarkup('App/<script>"', 'ok')
   expect(markup).toContain('App/&lt;script&gt;&quot;: healthy')

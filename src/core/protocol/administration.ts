@@ -4,6 +4,7 @@
  */
 import { ResponseStatus } from './dtos.ts'
 import { HeartbeatStatus } from './enums.ts'
+import { formerSilencePermission } from './permissions.ts'
 import {
   date,
   dto,
@@ -16,6 +17,7 @@ import {
   limits,
   list,
   name,
+  newName,
   number,
   secretText,
   text,
@@ -23,10 +25,10 @@ import {
 } from './schema.ts'
 
 const someName = name({ max: limits.nameCharacters })
-/** Not blank, and without control characters, which no target of a request may contain (S2). */
+/** Not blank at its beginning, and without control characters, which no target of a request may contain (S2). */
 const filled = () => /^[^\s\p{Cc}][^\p{Cc}]*$/u
 const neededName = name({ max: limits.nameCharacters, needed: true, pattern: filled })
-const names = list(someName)
+const rights = { Roles: list(newName), Permissions: list({ ...newName, not: formerSilencePermission }) } as const
 /** Of a user, by name or e-mail address. */
 const ofUser = { UserName: neededName } as const
 /** Recorded in the audit. */
@@ -156,13 +158,12 @@ export const administration = {
     'AddUser',
     ['POST', '/users/add', 'Add a user, with a password or, for keys only, without'],
     {
-      ...ofUser,
+      UserName: { ...newName, needed: true },
       Password: secretText,
       ...aboutPassword,
       Email: someName,
       DisplayName: textOf({ max: limits.nameCharacters }),
-      Roles: names,
-      Permissions: names,
+      ...rights,
       ...reason,
     },
     user,
@@ -242,11 +243,10 @@ export const administration = {
     'CreateKey',
     ['POST', '/keys/create', 'Create a key with which a machine acts as a user'],
     {
-      Name: neededName,
+      Name: { ...newName, needed: true },
       ...ofUser,
       // Limits of the rights of the key. Without both, it has those of its user.
-      Roles: names,
-      Permissions: names,
+      ...rights,
       Lifetime: duration,
       ...reason,
     },
@@ -281,7 +281,12 @@ export const administration = {
     'VerifyAudit',
     ['POST', '/audit/verify', 'Seal the audit, and verify its chain of seals'],
     // `N:HASH`, one that was kept elsewhere.
-    { Head: textOf({ max: limits.nameCharacters }) },
+    {
+      Head: textOf({
+        max: limits.nameCharacters,
+        pattern: () => /^(?:\s*[1-9]\d{0,14}:[0-9A-Fa-f]{64}\s*)?$/u,
+      }),
+    },
     {
       // In the order of the seals, at most 100. Empty: the audit is intact.
       Problems: list(AuditProblem),

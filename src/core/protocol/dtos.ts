@@ -25,6 +25,7 @@ import {
   list,
   map,
   name,
+  newName,
   number,
   numberOf,
   required,
@@ -157,22 +158,16 @@ export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, Re
 export type EndSessionResponse = Infer<typeof EndSessionResponse>
 
 /** One shape under two names (Interface 2.3). */
-/** Of a role or a permission that is granted: as visible as the name of a user (O2). */
-const grantedRole = name({
-  max: limits.nameCharacters,
-  pattern: () =>
-    /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
-})
 /** Of one that is removed: a store may hold some that nobody could grant today. */
 const removedRole = name({ max: limits.nameCharacters, pattern: filled })
 /** Refused also where it is removed: an answer 200 would suggest that it was held (O8). */
-const grantedPermission: Text = { ...grantedRole, not: formerSilencePermission }
+const grantedPermission: Text = { ...newName, not: formerSilencePermission }
 const removedPermission: Text = { ...removedRole, not: formerSilencePermission }
 const changedUser = { UserName: name({ max: limits.nameCharacters, needed: true, pattern: filled }) }
 export const AssignRoles = dto('AssignRoles', {
   ...changedUser,
   Permissions: list(grantedPermission),
-  Roles: list(grantedRole),
+  Roles: list(newName),
   // A caller who computed an end and got null must not grant for ever.
   Meta: { ...map, neverNull: isExpiresKey },
 })

@@ -140,6 +140,12 @@ export const forbiddenKeys = ['__proto__', 'constructor', 'prototype'] as const
 export const textOf = (constraints: Omit<Text, 'kind'>): Text => ({ kind: 'text', ...constraints })
 /** A text that names who or what a request is about. */
 export const name = (constraints: Omit<Text, 'kind' | 'names'>): Text => textOf({ ...constraints, names: true })
+/** Of somebody or something new, and of a right that is granted: visible (O2). */
+export const newName = name({
+  max: limits.nameCharacters,
+  pattern: () =>
+    /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
+})
 export const numberOf = (range: Range): Num => ({ ...number, ...range })
 export const integerOf = (range: Range): Num => ({ ...integer, ...range })
 /** Bounds in milliseconds. */

@@ -226,6 +226,8 @@ type Template = {
   readonly segments: readonly (string | undefined)[]
   /** A parameter in the last segment may contain dots: only the suffix of a known format is removed. */
   readonly dots?: boolean | undefined
+  /** With which the path must end, in any letter case; part of the last value. */
+  readonly ending?: string | undefined
   /** Receives the values of the parameters in their order. */
   readonly match: (values: readonly string[], format: FormatName | undefined) => RouteMatch
 }
@@ -255,8 +257,9 @@ function readTable(rows: Readonly<Record<string, OperationSpec>>): RouteTable {
         page,
         pathValues,
       })
-      const dots = path.endsWith('.svg')
-      if (parametersOf(path).length > 0) templates.push({ segments: segmentsOf(path), dots, match: pageAt })
+      const ending = /\}(\.\w+)$/.exec(path)?.[1]
+      const template = { segments: segmentsOf(path), dots: ending !== undefined, ending, match: pageAt }
+      if (parametersOf(path).length > 0) templates.push(template)
       else fixed.set(path, pageAt([]))
     }
   }
@@ -354,8 +357,9 @@ function search(table: RouteTable, path: string): RouteMatch {
   const suffix = last.slice(dot + 1).toLowerCase()
   const hasSuffix = dot >= 0 && Object.hasOwn(suffixes, suffix)
   const stem = hasSuffix ? last.slice(0, dot) : last
-  const template = table.templates.find(({ segments: parts, dots }) => {
+  const template = table.templates.find(({ segments: parts, dots, ending = '' }) => {
     if (parts.length !== keys.length || (dot >= 0 && !hasSuffix && !dots)) return false
+    if (!last.toLowerCase().endsWith(ending)) return false
     return parts.every((part, i) => part === undefined || part === (i < keys.length - 1 ? keys[i] : stem.toLowerCase()))
   })
   if (!template) throw suffix === 'xml' || (keys[0] === 'xml' && keys.length > 1) ? noXmlAt(path) : nothingAt(path)

@@ -113,7 +113,7 @@ const beyond: Readonly<Record<string, string>> = {
   SilenceMonitors: 'each pattern matches a monitor, and one of two fields says for how long',
   EndSilence: 'an id exists once something was silenced',
   ForgetNode: 'nodes need a PostgreSQL store',
-  AddUser: 'a password must not be a common one, and names must be visible',
+  AddUser: 'a password must not be a common one, and Email is an address',
   SetPassword: 'a password must not be a common one',
   UnlockUser: 'From is an IP address',
   LinkUser: 'the server has no providers',
@@ -121,7 +121,6 @@ const beyond: Readonly<Record<string, string>> = {
   RemoveUser: 'a user can be removed once',
   CreateKey: 'a key has rights that its user has',
   RevokeKey: 'a name exists once a key was created',
-  VerifyAudit: 'a head is a number and a hash',
   ForgetHeartbeat: 'a name exists once an agent has reported',
   AcknowledgeFault: 'at most one of two fields says for how long, and a fault of the monitor is open',
 }

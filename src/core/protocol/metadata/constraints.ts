@@ -125,11 +125,11 @@ function requestSchema(schema: Schema, notation: Notation): JsonSchema {
     case 'date':
       return {
         type: orNull('string'),
-        pattern: anyDate,
+        pattern: orUnset(anyDate, notation),
         examples: ['/Date(1795262400000-0000)/', '2026-11-21T12:00:00Z'],
       }
     case 'duration':
-      return { type: orNull('string'), pattern: anyDuration(schema), examples: ['PT5M'] }
+      return { type: orNull('string'), pattern: orUnset(anyDuration(schema), notation), examples: ['PT5M'] }
     case 'list':
       return { type: orNull('array'), items: itemSchema(schema.item, notation), maxItems: limits.listItems }
     case 'map':
@@ -156,6 +156,10 @@ function requestSchema(schema: Schema, notation: Notation): JsonSchema {
 
 /** A pair of a map in a parameter (N6), without the characters that need quotes. */
 const pair = '[A-Za-z0-9_-]{1,32}:[A-Za-z0-9_ .-]{0,64}'
+
+/** An empty parameter means unset (N5). */
+const orUnset = (pattern: string, notation: Notation): string =>
+  notation === 'parameter' ? `^(?:${pattern.slice(1, -1)})?$` : pattern
 
 /** How a parameter may spell a flag (N5), besides true and false, in lower case. */
 const flagTexts = ['t', 'y', '1', 'on', 'f', 'n', '0', 'off']

@@ -62,8 +62,8 @@ export const headText = ({ number, hash: ofSeal }: ChainHead): string => `${numb
 
 /** The head from a text `N:HASH`, or undefined for any other text. */
 export function readHead(text: string): ChainHead | undefined {
-  const [, number, ofSeal] = /^(\d{1,15}):([0-9a-f]{64})$/i.exec(text.trim()) ?? []
-  return number === undefined || ofSeal === undefined || Number(number) < 1
+  const [, number, ofSeal] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/i.exec(text.trim()) ?? []
+  return number === undefined || ofSeal === undefined
     ? undefined
     : { number: Number(number), hash: ofSeal.toLowerCase() }
 }
