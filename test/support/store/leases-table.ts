@@ -14,7 +14,7 @@ import {
   type Stored,
   shards,
 } from '../../../src/core/watch/nodes/index.ts'
-import { isEmpty, type StoredRow, withNews } from '../../../src/core/watch/outbox/index.ts'
+import { isEmpty, type StoredRow, withHandedOver } from '../../../src/core/watch/outbox/index.ts'
 import {
   type IncidentRecord,
   type StatesBatch,
@@ -141,7 +141,7 @@ export class LeasesTable {
   handOver(rows: readonly StoredRow[]): number {
     for (const one of rows) {
       const before = this.#outbox.get(rowName(one))?.row ?? nothing
-      const row = one.row && withNews(before, one.row)
+      const row = one.row && withHandedOver(before, one.row)
       if (!row || row === before) continue
       if (isEmpty(row)) this.#outbox.delete(rowName(one))
       else this.#outbox.set(rowName(one), { ...one, row })

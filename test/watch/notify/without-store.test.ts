@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Outbox, type OutboxRow, type Present, withNews } from '../../../src/core/watch/outbox/index.ts'
+import { Outbox, type OutboxRow, type Present, withHandedOver, withNews } from '../../../src/core/watch/outbox/index.ts'
 import type { Incident, StoredSubject } from '../../../src/core/watch/states/index.ts'
 
 const subject: StoredSubject = { key: 'App/http/p2', type: 'App', monitor: 'http p2', check: 'connect' }
@@ -207,6 +207,25 @@ test('W4 a row that only waits for a receiver takes over what a node without the
     ends: [endOf('of a')],
     isInDoubt: true,
   })
+})
+
+test('W4 a holder does not send an end that a node without the store has told and handed over before it was due', () => {
+  const over = { ...wordOf('of a'), isOver: true } as const
+  const inMemory = { ends: [endOf('of a')] }
+  const stored = withHandedOver(inMemory, { last: over, ends: [] })
+  expect(stored).toMatchObject({ last: { incident: 'of a', isOver: true, isNews: true }, ends: [] })
+  const well: Present['state'] = {
+    level: 'ok',
+    message: 'ok',
+    depth: 'Basic',
+    latest: { level: 'ok', at: 0, since: 0 },
+  }
+  const outbox = new Outbox(0, (one) => ({ subject: one, state: well, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)
+  expect(outbox.again([{ receiver: 'pager', subject, row: stored }])).toEqual([
+    { receiver: 'pager', subject, row: undefined },
+  ])
 })
 
 test('W4 what other nodes have handed over is not replaced by an owner that writes its memory again after a failover', () => {

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
-import { isEmpty, type StoredRow, withNews } from '../../watch/outbox/index.ts'
+import { isEmpty, type StoredRow, withHandedOver } from '../../watch/outbox/index.ts'
 import type { Db } from '../tables.ts'
 import { chunked, idOf, storeRows } from './outbox.ts'
 
-/** Adds what nodes without the store have sent to what is stored (`withNews`), so that a holder recognizes it. */
+/** Adds what nodes without the store have sent to what is stored (`withHandedOver`), so that a holder recognizes it. */
 export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void> {
   const stored = new Map<string, StoredRow>()
   for (const ids of chunked([...new Set(news.map(idOf))])) {
@@ -22,6 +22,6 @@ export async function addNews(tx: Db, news: readonly StoredRow[]): Promise<void>
 }
 
 const joined = (before: StoredRow | undefined, one: StoredRow): StoredRow =>
-  one.row ? { ...one, row: withNews(before?.row ?? nothing, one.row) } : one
+  one.row ? { ...one, row: withHandedOver(before?.row ?? nothing, one.row) } : one
 
 const nothing = { ends: [] }

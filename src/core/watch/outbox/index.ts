@@ -8,5 +8,13 @@ export {
   receiverKey,
   type StoredRow,
 } from './outbox.ts'
-export { isEmpty, type OutboxRow, type Present, type ReceiverRules, withNews, withoutSentEnds } from './row.ts'
+export {
+  isEmpty,
+  type OutboxRow,
+  type Present,
+  type ReceiverRules,
+  withHandedOver,
+  withNews,
+  withoutSentEnds,
+} from './row.ts'
 export { headOf, linesOf, mostBytes, mostLines, rowsOfSent } from './sent-without-store.ts'

@@ -300,6 +300,19 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
   }
 }
 
+/**
+ * `withNews` for the row in the store, where the holder reads it. A row of which only the end is left that another process
+ * has told keeps that as a word that is over: the holder has the same end in its memory, and would send it.
+ */
+export function withHandedOver(stored: OutboxRow, news: OutboxRow): OutboxRow {
+  const row = withNews(stored, news)
+  if (aboutIn(row)) return row
+  const word = [...wordsIn(news), ...(news.others ?? [])].find(
+    ({ incident, isOver }) => isOver && stored.ends.some((end) => end.incident === incident),
+  )
+  return word ? { ...row, last: { ...word, line: undefined, isNews: true } } : row
+}
+
 /** The stored row, without what the process of these ends sent of their incidents: it knows when they ended. */
 export function withoutEnded(row: OutboxRow, ended: readonly End[]): OutboxRow {
   const isOver = ({ incident }: Word): boolean => ended.some((end) => end.incident === incident)
