@@ -146,10 +146,12 @@ export class LeasesTable {
       if (isEmpty(row)) this.#outbox.delete(rowName(one))
       else this.#outbox.set(rowName(one), { ...one, row })
     }
-    const lease = this.#leases.get('network')
-    const writes = lease ? lease.writes + handOverWrites : 0
-    if (lease) this.#leases.set('network', { ...lease, writes })
-    return writes
+    const machines = rows.flatMap(({ subject: { key } }) => nodeOfKey(key) ?? [])
+    for (const name of new Set(['network', ...machines.map((node) => nameOf('machine', node))])) {
+      const lease = this.#leases.get(name)
+      if (lease) this.#leases.set(name, { ...lease, writes: lease.writes + handOverWrites })
+    }
+    return this.#leases.get('network')?.writes ?? 0
   }
 
   leave(node: string, process: string, now: number): void {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { type Fence, type Fenced, handOverWrites, type Shard, shards } from '../../watch/nodes/index.ts'
+import { type Fence, type Fenced, handOverWrites, nodeOfKey, type Shard, shards } from '../../watch/nodes/index.ts'
 import type { StoredNodes } from '../data.ts'
 import { type Later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -83,10 +83,17 @@ export function nodesOver(
       await fenced(await opened(), fences, (tx) => storeRows(tx, 'notifyRows', rows)),
     handOver: async (rows) =>
       await (await opened()).write(async (tx) => {
-        const { rows: leases } = await sql<{ writes: number | string }>`UPDATE "leases"
-          SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = 'network' RETURNING "writes"`.execute(tx)
+        const raised = async (name: string): Promise<number> => {
+          const { rows: leases } = await sql<{ writes: number | string }>`UPDATE "leases"
+            SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = ${name} RETURNING "writes"`.execute(tx)
+          return Number(leases[0]?.writes ?? 0)
+        }
+        const writes = await raised('network')
+        // A later process of the same machine may have read what is stored already.
+        for (const node of new Set(rows.flatMap(({ subject: { key } }) => nodeOfKey(key) ?? [])))
+          await raised(nameOf('machine', node))
         await addNews(tx, rows)
-        return Number(leases[0]?.writes ?? 0)
+        return writes
       }),
     leave: async (node, process) => {
       await (await opened()).write(async (tx) => {
