@@ -231,7 +231,7 @@ test('W4 the holder notices by the number of writes what another node hands over
   ])
 })
 
-test('W4 W23 an end that another node has sent leaves no row when it hands that over', async () => {
+test('W4 W23 an end that another node has sent is stored as told when it hands that over, for the holder to read', async () => {
   const nodes = answeringNodesOf(store.data)
   const alpha = await taken(nodes, 'alpha')
   const one = outboxRowOf(orders, 'mail', 1)
@@ -239,7 +239,9 @@ test('W4 W23 an end that another node has sent leaves no row when it hands that 
   await nodes.writeOutbox(fenceOf(alpha, 1), [{ ...one, row: { ends: [end] } }])
   const { last } = one.row ?? {}
   await nodes.handOver([{ ...one, row: { ends: [], ...(last ? { attempt: { ...last, isOver: true } } : {}) } }])
-  expect((await nodes.stored()).outbox).toEqual([])
+  expect((await nodes.stored()).outbox).toMatchObject([
+    { receiver: 'mail', row: { last: { incident: 'i', isOver: true, isNews: true }, ends: [] } },
+  ])
 })
 
 test('W4 a row from the future is not live: the clock of the database was set back', async () => {
