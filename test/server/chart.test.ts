@@ -105,7 +105,8 @@ describe('W31 the axis of values', () => {
 describe('W31 the axis of times', () => {
   test.each([
     ['UTC', ['12:00', '18:00', '00:00', '06:00'], 2 / 24],
-    ['Europe/Berlin', ['12:00', '18:00', '00:00', '06:00'], 1 / 24],
+    // 12:00 has no room: its label would cover that of the lowest value.
+    ['Europe/Berlin', ['18:00', '00:00', '06:00'], 7 / 24],
     ['Asia/Kathmandu', ['18:00', '00:00', '06:00', '12:00'], 2.25 / 24],
   ])('W31 of a day has round hours on the clock of %s', (zone, expected, first) => {
     const { times } = chartOf([], axis(0, { zone }))
@@ -120,13 +121,7 @@ describe('W31 the axis of times', () => {
   })
 
   test('W31 of 30 days has Mondays, and of 90 days the first of each month', () => {
-    expect(chartOf([], axis(1)).times.map(({ label }) => label)).toEqual([
-      'Oct 26',
-      'Nov 2',
-      'Nov 9',
-      'Nov 16',
-      'Nov 23',
-    ])
+    expect(chartOf([], axis(1)).times.map(({ label }) => label)).toEqual(['Nov 2', 'Nov 9', 'Nov 16', 'Nov 23'])
     expect(chartOf([], axis(2)).times.map(({ label }) => label)).toEqual(['Sep 1', 'Oct 1', 'Nov 1'])
   })
 })

@@ -43,6 +43,8 @@ export const chartBox = { width: 1_000, height: 100 } as const
 const mostOverAverage = 4
 /** Of `chartBox`: so wide is a period at least that has no other beside it, so that it can be seen. */
 const leastWidth = 6
+/** Between these a time has room for its label, beside the lowest value and the edge, on a phone too. */
+const [leastPlace, mostPlace] = [0.08, 0.97]
 /** How many steps of the axis of values there are at most. */
 const mostSteps = 4
 
@@ -148,7 +150,8 @@ function timeTicks({ from, to, step, zone, label }: TimeAxis): readonly AxisMark
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
     const { date, time } = zonedTime(new Date(at), zone)
     const text = label(date, time)
-    if (text !== undefined) ticks.push({ place: (at - from) / (to - from), label: text })
+    const place = (at - from) / (to - from)
+    if (text !== undefined && place >= leastPlace && place <= mostPlace) ticks.push({ place, label: text })
   }
   return ticks
 }
