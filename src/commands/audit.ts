@@ -76,9 +76,10 @@ export class AuditList extends AdminCommand {
 export class AuditVerify extends AdminCommand {
   static override summary = 'Verify that no entry of the audit was changed, deleted, exchanged or added'
   static override description =
-    `Verifies the chain of seals over the audit, after sealing the entries that have no seal yet. Exit code 3: the audit is broken; the first line names the seal and what was done. Whoever owns the database
-can make the whole chain again, or cut its end: both show only against a head that was kept elsewhere (--head). svc
-serve writes the head to its log every hour, and svc audit head prints it.`
+    `Verifies the chain of seals over the audit, after sealing the entries that have no seal yet. Exit code 3: the
+audit is broken; the first line names the seal and what was done. Whoever owns the database can make the whole
+chain again, or cut its end: both show only against a head that was kept elsewhere (--head). svc serve writes the
+head to its log every hour, and svc audit head prints it.`
   static override answers = { '': prints(async () => (await loadLists()).verdicts) }
   static override examples = [
     '<%= config.bin %> audit verify',

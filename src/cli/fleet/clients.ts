@@ -1,5 +1,5 @@
 import { Fault } from '../../core/base/errors.ts'
-import { filesWithin } from '../../core/base/files/index.ts'
+import { filesWithin, patienceMs } from '../../core/base/files/index.ts'
 import { ProbeError } from '../../core/base/probe-error.ts'
 import type { Secret } from '../../core/base/settings/index.ts'
 import { type Client, type CredentialSource, openClient, Trust } from '../../core/client/index.ts'
@@ -31,8 +31,6 @@ export class TaskLimit {
 
 /** Keychains are read by child processes. */
 const keychainsAtOnce = 4
-/** Milliseconds that a share with the secret of a server may take. */
-const secretMs = 5_000
 
 /** Opens a session at each server. All of them share what is read once, and the requests that run at once. */
 export class FleetClients {
@@ -93,7 +91,7 @@ const fromSecret = (secret: Secret): CredentialSource => ({
   always: true,
   current: async () => {
     const unusable = (why: string): Fault => new Fault('Local', why, { hints: ['Correct it, or `credential:`.'] })
-    const token = await secret.reveal(filesWithin(secretMs)).catch((error: unknown) => {
+    const token = await secret.reveal(filesWithin(patienceMs)).catch((error: unknown) => {
       throw error instanceof ProbeError ? unusable(error.message) : error
     })
     if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'bearer', token }

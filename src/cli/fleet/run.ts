@@ -40,7 +40,7 @@ const reserved = 128
 const perRequest = 2
 /** More at once gain nothing (bench/results/fleet.md). */
 const usualAtOnce = 256
-/** With fewer servers, there is no time for much garbage, and collecting it more often would only cost time. */
+/** Fewer servers leave too little garbage for frequent collections to pay. */
 const manyTargets = 2_000
 const narrowest = 24
 

@@ -100,7 +100,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
   }
 }
 
-/** When the time is over and there is no answer to show, that is the failure. */
+/** The end of the watch. Throws Fault `RequestTimeout` if the time is over and there is no answer to show. */
 function ended(answers: HealthAnswers, { exit, gaveUp }: Extract<Next, { type: 'end' }>, output: Output): WatchEnd {
   const [only, other] = answers.outcomes
   if (gaveUp !== undefined && exit !== undefined && only?.fault && !other && !isReport(output)) {

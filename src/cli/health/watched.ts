@@ -1,3 +1,4 @@
+import { exits } from '../../core/base/errors.ts'
 import { count } from '../../core/base/format.ts'
 import {
   bySeverity,
@@ -67,7 +68,7 @@ const isUnanswered = ({ type }: WatchSubject, unanswered: ReadonlySet<string>): 
   unanswered.has('all') || unanswered.has(type)
 
 /** Exit codes of a server that did not answer. */
-const notReached: ReadonlySet<number> = new Set([6, 7, 8])
+const notReached: ReadonlySet<number> = new Set([exits.unreachable.code, exits.timeout.code, exits.serverError.code])
 
 /** The state after another round, which ended at `at`. `ages`: of each reading, the seconds since its run. */
 export function afterRound(

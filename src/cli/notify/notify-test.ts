@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { exits, type FaultName } from '../../core/base/errors.ts'
-import { filesWithin } from '../../core/base/files/index.ts'
+import { filesWithin, patienceMs } from '../../core/base/files/index.ts'
 import { type Config, loadEdit } from '../../core/config/index.ts'
 import {
   type Delivery,
@@ -23,9 +23,6 @@ export type ReceiverTest = {
   readonly message: string | undefined
   readonly delivery: Delivery
 }
-
-/** Milliseconds for files of secrets and of CAs on shares. */
-const maxFileMs = 5_000
 
 export type Sender = {
   /** `serve.name`; absent: the name of this machine. */
@@ -56,7 +53,7 @@ async function testReceiver(
     url,
     version: packageJson().version,
     programs,
-    files: filesWithin(maxFileMs, signal),
+    files: filesWithin(patienceMs, signal),
     now: () => now().getTime(),
     warn: (message) => say(`Warning: ${config.name}: ${message}`),
     isTest: true,

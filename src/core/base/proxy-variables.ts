@@ -1,8 +1,6 @@
 import { Fault } from './errors.ts'
 import { bareHost } from './loopback.ts'
 
-export { bareHost as bare }
-
 /** The server that a proxy connects to. */
 type Address = {
   readonly secure: boolean

@@ -1,6 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { isLoopbackHost } from '../base/loopback.ts'
-import { bare } from '../base/proxy-variables.ts'
+import { bareHost, isLoopbackHost } from '../base/loopback.ts'
 
 /** The address of a server. */
 export type Address = {
@@ -47,7 +46,7 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
     )
   }
   const secure = url.protocol === 'https:'
-  const host = bare(url.hostname)
+  const host = bareHost(url.hostname)
   const loopback = isLoopbackHost(host)
   if (!secure && !loopback && !insecureHttp) {
     throw usage(

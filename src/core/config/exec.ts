@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { filesWithin, lookMs, SilentShareError } from '../base/files/index.ts'
+import { filesWithin, lookMs, patienceMs, SilentShareError } from '../base/files/index.ts'
 import { ProbeError } from '../base/probe-error.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../base/settings/index.ts'
 import type { Services } from '../checks/engine/index.ts'
@@ -13,9 +13,6 @@ export const execSettings = {
     doc: 'Absolute paths of folders whose programs svc may run, for example /usr/lib/nagios/plugins',
   },
 } as const satisfies SettingsSpec
-
-/** Milliseconds that a share with the system's svc.yaml may take. */
-const maxMs = 5_000
 
 /** Reads the `exec:` section. Paths of problems are relative to it. */
 export function readExecPart(
@@ -65,7 +62,7 @@ type ReadExec = { readonly exec: Services['exec']; readonly warnings: readonly s
  */
 export async function readExec(options: WhereOptions): Promise<ReadExec> {
   const path = systemConfig(options)
-  const trust = configTrust({ platform: options.platform, uid: 0, files: filesWithin(maxMs) })
+  const trust = configTrust({ platform: options.platform, uid: 0, files: filesWithin(patienceMs) })
   const off = (why: string): ReadExec => ({ exec: { allow: [], off: why }, warnings: trust.warnings() })
   if (options.platform === 'win32') return off('on Windows, svc cannot verify who wrote the file that would allow it')
   const { parseDocument } = await import('./document.ts')

@@ -1,8 +1,8 @@
 import type { Fault } from '../base/errors.ts'
-import { filesWithin } from '../base/files/index.ts'
+import { filesWithin, patienceMs } from '../base/files/index.ts'
 import { lazy } from '../base/lazy.ts'
 import { isLoopbackHost } from '../base/loopback.ts'
-import { bare } from '../base/proxy-variables.ts'
+import { hostOf, urlTarget } from '../base/net/url.ts'
 import { sanitizeLine } from '../base/sanitize.ts'
 import {
   isMap,
@@ -107,9 +107,6 @@ export type FleetOptions = Pick<SettingsContext, 'env' | 'keychain'> & {
   readonly insecureHttp: boolean
 }
 
-/** Milliseconds that a share with the file may take. */
-const maxFileMs = 5_000
-
 /**
  * Reads a fleet file, which has to be as trusted as svc.yaml. Throws Fault `Local`, which lists every mistake with its
  * place, `file:line:column`.
@@ -118,7 +115,7 @@ export async function loadFleet(options: FleetOptions): Promise<Fleet> {
   const { platform, uid, env, keychain, insecureHttp } = options
   const paths = await import('node:path')
   const file = paths.resolve(options.path)
-  const trust = configTrust({ platform, uid, files: filesWithin(maxFileMs) })
+  const trust = configTrust({ platform, uid, files: filesWithin(patienceMs) })
   const text = (await readFile({ path: file, from: '--fleet' }, trust)) ?? ''
   options.onLength(text.length)
   const json = jsonOf(text)
@@ -161,9 +158,8 @@ function jsonOf(text: string): unknown {
 
 /** A secret of the keychain is bound to a host and port: those of its server. */
 function credentialOf(written: unknown, url: string, context: SettingsContext): Secret | undefined {
-  const { hostname, port, protocol } = new URL(url)
-  const target = { host: bare(hostname), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
-  return readSettings(fleetServerSettings, written, { ...context, target: () => target }).values.credential
+  const target = () => urlTarget({ url })
+  return readSettings(fleetServerSettings, written, { ...context, target }).values.credential
 }
 
 function mistakesIn(
@@ -196,10 +192,11 @@ function mistakesIn(
 }
 
 function urlMistake(written: string, insecureHttp: boolean): string | undefined {
-  const { protocol, hostname, username, search, hash } = new URL(written)
+  const url = new URL(written)
+  const { protocol, username, search, hash } = url
   if (username !== '') return 'contains a user name: remove it, and use `credential:`'
   if (search !== '' || hash !== '') return 'contains a query or fragment: write the base URL alone'
-  return protocol === 'https:' || insecureHttp || isLoopbackHost(bare(hostname))
+  return protocol === 'https:' || insecureHttp || isLoopbackHost(hostOf(url))
     ? undefined
     : 'is plain http to another machine: write https, or on a trusted network add `insecureHttp: true`'
 }

@@ -1,5 +1,5 @@
 import { Fault, type FilePlace } from '../base/errors.ts'
-import { type ConfiguredFiles, filesWithin } from '../base/files/index.ts'
+import { type ConfiguredFiles, filesWithin, patienceMs } from '../base/files/index.ts'
 import { count } from '../base/format.ts'
 import {
   isMap,
@@ -125,7 +125,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const places = candidates(options)
   const searched = places.map(({ path }) => path)
   const misnamed: string[] = []
-  const { files = filesWithin(maxFileMs) } = options
+  const { files = filesWithin(patienceMs) } = options
   const trust = configTrust({ platform: options.platform, uid: options.uid ?? process.getuid?.(), files })
   for (const candidate of places) {
     const text = await readFile(candidate, trust)
@@ -512,8 +512,6 @@ function unknownSections(names: readonly string[]): Problem[] {
   })
 }
 
-/** Milliseconds that a share with svc.yaml may take. */
-const maxFileMs = 5_000
 /**
  * Reads the sections, and again for the warnings about the files that they name, if there are any.
  */

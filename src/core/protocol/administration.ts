@@ -31,6 +31,8 @@ const neededName = name({ max: limits.nameCharacters, needed: true, pattern: fil
 const rights = { Roles: list(newName), Permissions: list({ ...newName, not: formerSilencePermission }) } as const
 /** Of a user, by name or e-mail address. */
 const ofUser = { UserName: neededName } as const
+/** The name of an OpenID provider in svc.yaml, or the URL of its issuer. */
+const atProvider = { Provider: textOf({ max: 1024, needed: true, pattern: filled }) } as const
 /** Recorded in the audit. */
 const reason = { Reason: textOf({ max: limits.metaValueCharacters }) } as const
 /** How many entries a page of a list has at most, and the name that the page before ended with. */
@@ -205,10 +207,9 @@ export const administration = {
   linkUser: row(
     'LinkUser',
     ['POST', '/users/link', 'Allow a user to sign in at an OpenID provider'],
-    // Provider: the name of one in svc.yaml, or the URL of its issuer.
     {
       ...ofUser,
-      Provider: textOf({ max: 1024, needed: true, pattern: filled }),
+      ...atProvider,
       Subject: name({ max: 255, needed: true, pattern: filled }),
       ...reason,
     },
@@ -220,7 +221,7 @@ export const administration = {
     ['POST', '/users/unlink', 'Stop a user from signing in at an OpenID provider'],
     {
       ...ofUser,
-      Provider: textOf({ max: 1024, needed: true, pattern: filled }),
+      ...atProvider,
       Subject: name({ max: 255 }),
       ...reason,
     },
@@ -256,7 +257,7 @@ export const administration = {
   ),
   revokeKey: row(
     'RevokeKey',
-    ['POST', '/keys/revoke', 'Revoke a key, which is no longer valid'],
+    ['POST', '/keys/revoke', 'Revoke a key, so that it is no longer valid'],
     { Name: neededName, ...reason },
     { Name: text },
   ),

@@ -6,6 +6,7 @@ import {
   type Dto,
   type Heartbeat,
   type HeartbeatEntry,
+  limits,
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { Admin, AdminCaller, Administration, DigestConsent } from '../../protocol/service/service.ts'
@@ -80,8 +81,8 @@ export function administrationOver(admin: Admin, { providers }: Options): Admini
       return { Keys: (await keys.list(After, Take)).map(toEntry) }
     },
     createKey: async ({ Name = '', UserName = '', Roles, Permissions, Lifetime }, by) => {
-      const limits = { roles: Roles, permissions: Permissions, expiresInMs: Lifetime }
-      const { key, secret } = await keys.create({ name: Name, userName: UserName, ...limits }, by)
+      const bounds = { roles: Roles, permissions: Permissions, expiresInMs: Lifetime }
+      const { key, secret } = await keys.create({ name: Name, userName: UserName, ...bounds }, by)
       return { Key: toEntry(key), Secret: secret }
     },
     revokeKey: async ({ Name = '' }, by) => {
@@ -154,7 +155,7 @@ export function administrationOver(admin: Admin, { providers }: Options): Admini
   return checked(answers)
 }
 
-const maxPage = 1_000
+const maxPage = limits.pageItems
 
 /** Refuses requests that the rows do not allow. */
 function checked(answers: Administration): Administration {

@@ -264,6 +264,9 @@ const wordsIn = ({ last, attempt }: OutboxRow): readonly Word[] => {
   return word === undefined ? [] : [word]
 }
 
+/** The same about all incidents of the row. */
+const allWordsIn = (row: OutboxRow): readonly Word[] => [...wordsIn(row), ...(row.others ?? [])]
+
 const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
   others.length === 0 ? {} : { others: others.slice(-mostEnds) }
 
@@ -280,7 +283,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
-  const words = newOf([...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => !isOver))
+  const words = newOf(allWordsIn(news).filter(({ isOver }) => !isOver))
   // Whether the incident of the row is over is known by the holder alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
@@ -307,7 +310,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
 export function withHandedOver(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const row = withNews(stored, news)
   if (aboutIn(row)) return row
-  const word = [...wordsIn(news), ...(news.others ?? [])].find(
+  const word = allWordsIn(news).find(
     ({ incident, isOver }) => isOver && stored.ends.some((end) => end.incident === incident),
   )
   return word ? { ...row, last: { ...word, line: undefined, isNews: true } } : row
@@ -334,7 +337,7 @@ const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
  * knew is still open: if the subject fails once more, that is sent.
  */
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
-  const words = [...wordsIn(news), ...(news.others ?? [])].filter(({ isOver }) => isOver)
+  const words = allWordsIn(news).filter(({ isOver }) => isOver)
   const over = new Map(words.map((word) => [word.incident, word]))
   const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
   const [about = over.get(row.need?.incident ?? '')] = wordsIn(row)
@@ -362,7 +365,7 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
 function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
   const { last, attempt } = row
   if (!last || attempt) return row
-  const sent = [...wordsIn(news), ...(news.others ?? [])].find(
+  const sent = allWordsIn(news).find(
     ({ incident, isUnsure, at }) => isUnsure && incident === last.incident && at > last.at,
   )
   return sent ? { ...row, attempt: sent } : row
@@ -370,7 +373,7 @@ function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
 
 /** The row of a process without the store, where the store has none: what is over by now needs no more messages. */
 export function withoutSentEnds(news: OutboxRow): OutboxRow {
-  const words = [...wordsIn(news), ...(news.others ?? [])]
+  const words = allWordsIn(news)
   if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
   const [last, ...others] = words.filter(({ isOver }) => !isOver)
   const isInDoubt = last !== undefined && news.ends.length > 0
@@ -385,7 +388,7 @@ const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> 
  * message of an incident ended that its receiver accepted, and what it has sent since.
  */
 export const newsIn = (row: OutboxRow, own: OutboxRow): OutboxRow => {
-  const [last, ...others] = [...wordsIn(row), ...(row.others ?? [])].filter(
+  const [last, ...others] = allWordsIn(row).filter(
     ({ isNews, isUnsure, incident, at }) =>
       isNews && !(incident === own.last?.incident && (isUnsure || at < own.last.at)),
   )
