@@ -4,7 +4,7 @@ import { type PostgresServer, postgresMissing, startPostgres } from '../support/
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
-import { maxMs, nodeNamed, outlivesTheProcess, receivers, watched } from './sent-without-store.ts'
+import { maxMs, nodeNamed, outlivesTheProcess, receivers, stepMs, watched } from './sent-without-store.ts'
 
 peerSuite(postgresMissing, 'W23 what a node sends while its PostgreSQL does not answer', () => {
   let server: PostgresServer
@@ -33,8 +33,9 @@ peerSuite(postgresMissing, 'W23 what a node sends while its PostgreSQL does not 
   test.concurrent('W4 W23 ends once another node has taken the monitors over, and the next process of the node that sent it is back', {
     timeout: maxMs,
   }, async ({ onTestFinished }) => {
+    const names = ['one', 'two', 'three']
     const got = await receivers(onTestFinished)
-    const peers = await watched(['one', 'two', 'three'], onTestFinished)
+    const peers = await watched(names, onTestFinished)
     const store = await freshDatabase(server)
     const a = await wayTo(store)
     onTestFinished(async () => await a.proxy.close())
@@ -42,22 +43,31 @@ peerSuite(postgresMissing, 'W23 what a node sends while its PostgreSQL does not 
     const nodeA = nodeNamed('a', { store: a.url, yaml }, onTestFinished)
     const nodeB = nodeNamed('b', { store, yaml }, onTestFinished)
     const first = await nodeA.start()
+    const logs = [first]
+    const happens = async (holds: () => boolean): Promise<void> => {
+      await until(holds, stepMs, 200).catch((error: unknown) =>
+        expect.fail(
+          `${error}\n${JSON.stringify(got.all())}\n${nodeA.text()}\n${logs.map((node) => node.log()).join('\n\n')}`,
+        ),
+      )
+    }
+    // It listens before it has the lease, which another node could take meanwhile.
+    await happens(() => first.log().includes('a holds the lease'))
     const other = await nodeB.start()
-    await until(() => other.log().includes('stands by: a holds the lease'), maxMs)
+    logs.push(other)
+    await happens(() => other.log().includes('stands by: a holds the lease'))
     await a.away()
-    for (const name of ['one', 'two', 'three']) peers.of(name).fail()
+    for (const name of names) peers.of(name).fail()
     // Of each, one incident of either node: neither knows that of the other.
-    const both = (): boolean => ['one', 'two', 'three'].every((name) => got.begins(name).length === 2)
-    await until(both, maxMs, 200).catch((error: unknown) => expect.fail(`${error}\n${first.log()}\n${other.log()}`))
+    await happens(() => names.every((name) => got.begins(name).length === 2))
     expect(await first.stop('SIGKILL')).toBe('SIGKILL')
-    for (const name of ['one', 'two', 'three']) peers.of(name).recover()
-    await until(() => ['one', 'two', 'three'].every((name) => got.ended(name).length === 1), maxMs, 200)
+    for (const name of names) peers.of(name).recover()
+    await happens(() => names.every((name) => got.ended(name).length === 1))
     expect(nodeA.text()).not.toBe('')
     await a.back()
-    const next = await nodeA.start()
-    const ended = (): boolean => ['one', 'two', 'three'].every((name) => got.ended(name).length === 2)
-    await until(ended, maxMs, 200).catch((error: unknown) => expect.fail(`${error}\n${next.log()}\n${other.log()}`))
+    logs.push(await nodeA.start())
+    await happens(() => names.every((name) => got.ended(name).length === 2))
     for (const [id, times] of got.ends()) expect(times, id).toHaveLength(1)
-    await until(() => nodeA.text() === '', maxMs)
+    await happens(() => nodeA.text() === '')
   })
 })

@@ -11,7 +11,8 @@ import { until } from '../support/suite/until.ts'
 
 /** Tests of messages about an outage of the store have a limit only for hangs. Milliseconds. */
 export const maxMs = 600_000
-const hangMs = 200_000
+/** One step of such a test; shorter than the whole, so that a failure shows the logs. Milliseconds. */
+export const stepMs = 150_000
 
 type Cleanup = (clean: OnTestFinishedHandler) => void
 type Alert = {
@@ -52,6 +53,8 @@ export async function receivers(onEnd: Cleanup) {
     /** The incidents of a monitor that Alertmanager was told of, and those of which it got the end. */
     begins: (monitor: string) => of(begins, monitor),
     ended: (monitor: string) => of(ended, monitor),
+    /** Which incidents of which monitors began and ended, for a failure. */
+    all: () => ({ begins: [...begins.keys()], ended: [...ended.keys()] }),
     /** The ends of incidents, each with the times that Alertmanager got for it. */
     ends: () => [...ended].map(([id, times]) => [id, [...times]] as const),
     /** The events that PagerDuty got, by their key. */
@@ -124,7 +127,7 @@ export async function outlivesTheProcess({
   const logs: string[] = []
   let serve = await node.start()
   const happens = async (holds: () => boolean): Promise<void> => {
-    await until(holds, hangMs, 200).catch((error: unknown) => expect.fail(`${error}\n${logs.join('')}\n${serve.log()}`))
+    await until(holds, stepMs, 200).catch((error: unknown) => expect.fail(`${error}\n${logs.join('')}\n${serve.log()}`))
   }
   peers.of('known').fail()
   await happens(() => got.begins('known').length === 1 && got.pages().length === 1)
