@@ -10,6 +10,7 @@ import {
   clockedStore,
   compareWithModel,
   fenceOf,
+  handedOver,
   incidentOf,
   joined,
   outboxRowOf,
@@ -37,13 +38,14 @@ beforeEach(async () => {
 afterEach(async () => await store.close())
 
 test('W4 the store answers random operations of three nodes as its model in memory does', async () => {
-  const counts = await compareWithModel(store, 2, 250)
+  const counts = await compareWithModel(store, 5, 250)
   expect([...counts.keys()].toSorted()).toEqual([
     'forgotten',
     'handed over',
     'leave false',
     'leave true',
     'not forgotten',
+    'not handed over',
     'outbox refused',
     'outbox stored',
     'read true',
@@ -223,12 +225,27 @@ test('W4 a store that has gone back to before an acknowledged write refuses the 
 test('W4 the holder notices by the number of writes what another node hands over', async () => {
   const nodes = answeringNodesOf(store.data)
   const alpha = await taken(nodes, 'alpha')
-  expect(await nodes.handOver([outboxRowOf(orders, 'mail', 1)])).toBe(handOverWrites)
+  expect(await handedOver(nodes, await joined(nodes, 'beta'), 1, [outboxRowOf(orders, 'mail', 1)])).toBe(true)
   expect(await nodes.writeOutbox(fenceOf(alpha, 1), [])).toEqual({ refused: ['network'] })
   expect((await renewed(nodes, alpha)).leases.network.row?.writes).toBe(handOverWrites)
   expect((await nodes.stored()).outbox).toMatchObject([
     { subject: { key: orders.key }, row: { last: { isNews: true } } },
   ])
+})
+
+test('W4 a process knows by the number of its last hand-over whether a failover has taken it, and a late one changes nothing', async () => {
+  const nodes = answeringNodesOf(store.data)
+  const alpha = await taken(nodes, 'alpha')
+  const rows = [outboxRowOf(orders, 'mail', 1)]
+  // It has no row yet.
+  expect(await handedOver(nodes, { ...alpha, node: 'beta', process: 'process of beta' }, 1, rows)).toBe(false)
+  const beta = await joined(nodes, 'beta')
+  expect((await renewed(nodes, beta, 'machine')).handedOver).toBe(0)
+  expect(await handedOver(nodes, beta, 2, rows)).toBe(true)
+  const { writes } = (await renewed(nodes, alpha)).leases.network.row ?? {}
+  expect(await handedOver(nodes, beta, 1, rows)).toBe(false)
+  expect((await renewed(nodes, beta, 'machine')).handedOver).toBe(2)
+  expect((await renewed(nodes, alpha)).leases.network.row?.writes).toBe(writes)
 })
 
 test('W4 W23 an end that another node has sent is stored as told when it hands that over, for the holder to read', async () => {
@@ -238,7 +255,8 @@ test('W4 W23 an end that another node has sent is stored as told when it hands t
   const end = { what: 'end', incident: 'i', level: 'failed', beganAt: 1, endedAt: 2, text: 'fine' } as const
   await nodes.writeOutbox(fenceOf(alpha, 1), [{ ...one, row: { ends: [end] } }])
   const { last } = one.row ?? {}
-  await nodes.handOver([{ ...one, row: { ends: [], ...(last ? { attempt: { ...last, isOver: true } } : {}) } }])
+  const over = { ...one, row: { ends: [], ...(last ? { attempt: { ...last, isOver: true as const } } : {}) } }
+  await handedOver(nodes, await joined(nodes, 'beta'), 1, [over])
   expect((await nodes.stored()).outbox).toMatchObject([
     { receiver: 'mail', row: { last: { incident: 'i', isOver: true, isNews: true }, ends: [] } },
   ])

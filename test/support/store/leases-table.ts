@@ -3,6 +3,7 @@ import {
   type BeatRequest,
   type Fence,
   type Fenced,
+  type HandOver,
   handOverWrites,
   type LeaseRow,
   leaseConfig,
@@ -43,6 +44,8 @@ export const nameOf = (shard: Shard, node: string): string => (shard === 'networ
 export class LeasesTable {
   #leases = new Map<string, StoredLease>()
   #nodes = new Map<string, StoredNode>()
+  /** The node of each process that has a row, and the number of the last hand-over of the process. */
+  #handedOver = new Map<string, { readonly node: string; readonly number: number }>()
   #epochs = 0
   #states = new Map<string, StoredState>()
   #incidents = new Map<string, IncidentRecord>()
@@ -54,7 +57,8 @@ export class LeasesTable {
     const own = this.#leases.get(nameOf('machine', node))
     if (own?.process === process && own.leftAt === undefined) this.#renewRow(request, now)
     const leaseOf = (shard: Shard) => ({ isOk: done.get(shard) === true, row: this.lease(nameOf(shard, node), now) })
-    return { rows: this.rows(now), leases: { network: leaseOf('network'), machine: leaseOf('machine') } }
+    const handedOver = this.#handedOver.get(process)?.number ?? 0
+    return { rows: this.rows(now), leases: { network: leaseOf('network'), machine: leaseOf('machine') }, handedOver }
   }
 
   lease(name: string, now: number): LeaseRow | undefined {
@@ -95,6 +99,7 @@ export class LeasesTable {
     const epoch = before?.process === process ? before.epoch : ++this.#epochs
     const row = { node, process, epoch, config: leaseConfig, renewedAt: now, leftAt: undefined, isIsolated, facts }
     this.#nodes.set(node, row)
+    if (!this.#handedOver.has(process)) this.#handedOver.set(process, { node, number: 0 })
   }
 
   /** The row of a node of a version before. */
@@ -138,7 +143,9 @@ export class LeasesTable {
     return 'stored'
   }
 
-  handOver(rows: readonly StoredRow[]): number {
+  handOver({ node, process, number, rows }: HandOver): boolean {
+    if ((this.#handedOver.get(process)?.number ?? number) >= number) return false
+    this.#handedOver.set(process, { node, number })
     for (const one of rows) {
       const before = this.#outbox.get(rowName(one))?.row ?? nothing
       const row = one.row && withHandedOver(before, one.row)
@@ -151,7 +158,7 @@ export class LeasesTable {
       const lease = this.#leases.get(name)
       if (lease) this.#leases.set(name, { ...lease, writes: lease.writes + handOverWrites })
     }
-    return this.#leases.get('network')?.writes ?? 0
+    return true
   }
 
   leave(node: string, process: string, now: number): void {
@@ -168,6 +175,7 @@ export class LeasesTable {
     const watchedUntil = this.#nodes.get(node)?.renewedAt ?? now
     const isOf = (key: string): boolean => nodeOfKey(key) === node
     this.#nodes.delete(node)
+    for (const [process, one] of this.#handedOver) if (one.node === node) this.#handedOver.delete(process)
     this.#leases.delete(nameOf('machine', node))
     for (const [name, { row: of }] of this.#states) if (isOf(of.key)) this.#states.delete(name)
     for (const [name, { subject }] of this.#outbox) if (isOf(subject.key)) this.#outbox.delete(name)
@@ -186,11 +194,12 @@ export class LeasesTable {
 
   /** Everything as it is now, for a failover that goes back to it. */
   snapshot(): () => void {
-    const [leases, nodes] = [new Map(this.#leases), new Map(this.#nodes)]
+    const [leases, nodes, handedOver] = [new Map(this.#leases), new Map(this.#nodes), new Map(this.#handedOver)]
     const [states, incidents, outbox] = [new Map(this.#states), new Map(this.#incidents), new Map(this.#outbox)]
     return () => {
       this.#leases = leases
       this.#nodes = nodes
+      this.#handedOver = handedOver
       this.#states = states
       this.#incidents = incidents
       this.#outbox = outbox

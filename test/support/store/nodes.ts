@@ -108,6 +108,14 @@ export const joined = (nodes: NodesRows, node: string): Promise<Holder> => taken
 export const renewed = (nodes: NodesRows, { node, epoch }: Holder, shard: Shard = 'network') =>
   nodes.beat(requestOf(node, { asks: { [shard]: { type: 'renew', epoch } } }))
 
+/** Hands something over as the process of a holder. */
+export const handedOver = (
+  nodes: Pick<NodesRows, 'handOver'>,
+  { node, process }: Pick<Holder, 'node' | 'process'>,
+  number: number,
+  rows: readonly StoredRow[],
+) => nodes.handOver({ node, process, number, rows })
+
 /** The fence of the write of this number since the holder took the lease. */
 export const fenceOf = (
   { node, process, epoch, writes }: Holder,
@@ -185,6 +193,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
   const counts = new Map<string, number>()
   const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1)
   let now = Date.UTC(2026, 0, 1)
+  let handOvers = 3
   const subjectsOf = (node: string, shard: Shard): readonly StoredSubject[] => {
     const keys = shard === 'network' ? network : [machineKey(node, 'Host/machine')]
     const all = Array.from({ length: chance.between(0, 4) }, () =>
@@ -225,8 +234,9 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
         const { shard: _, ...machine } = { shard: '', ...answer.leases.machine.row }
         expect(machine).toEqual(expected.leases.machine.row ?? {})
         expect(answer.leases.network).toMatchObject(JSON.parse(JSON.stringify(expected.leases.network)) as object)
-        expect([answer.leases.machine.isOk, byNode(answer.rows)]).toEqual([
+        expect([answer.leases.machine.isOk, answer.handedOver, byNode(answer.rows)]).toEqual([
           expected.leases.machine.isOk,
+          expected.handedOver,
           byNode(expected.rows),
         ])
         count(`${asks.network.type} ${answer.leases.network.isOk}`)
@@ -270,7 +280,7 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
     ],
     [
       1,
-      async (node) => {
+      async (node, process) => {
         // Of the same fault, each node may have sent an incident of its own.
         const rows = [...subjectsOf(node, 'network'), ...subjectsOf(node, 'network')].map((subject) =>
           outboxRowOf(
@@ -280,8 +290,10 @@ export async function compareWithModel({ data, setClock }: ClockedStore, seed: n
             chance.of(['i', `of ${node}`, `of ${node} at ${now}`]),
           ),
         )
-        expect(await nodes.handOver(rows)).toBe(table.handOver(rows))
-        count('handed over')
+        const what = { node, process, number: ++handOvers - (chance.is(0.2) ? 3 : 0), rows }
+        const isStored = await nodes.handOver(what)
+        expect(isStored).toBe(table.handOver(what))
+        count(isStored ? 'handed over' : 'not handed over')
       },
     ],
     [

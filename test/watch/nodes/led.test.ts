@@ -36,10 +36,10 @@ async function standby({ isAway = false, file }: { readonly isAway?: boolean; re
   const rows = {
     beat: async (request) => table.beat(request, now()),
     stored: async () => table.stored,
-    handOver: async (news) => {
-      const writes = table.handOver(news)
-      store.onHandOver()
-      return writes
+    handOver: async (what) => {
+      const isStored = table.handOver(what)
+      if (isStored) store.onHandOver()
+      return isStored
     },
     leave: async (node, process) => table.leave(node, process, now()),
   } as Partial<NodesRows> as NodesRows

@@ -45,7 +45,7 @@ function nodeOver(
         if (!file.isSlow) file.settle()
       } else if (effect.type === 'forget') file.rows = []
       else if (effect.type === 'hand over') {
-        obey(member.handedOver(effect.rows, table.handOver(effect.rows), clock.now))
+        obey(member.handedOver(effect.what, table.handOver(effect.what), clock.now))
       }
     }
   }
@@ -69,6 +69,10 @@ const passToB = (table: LeasesTable, now: number): void => {
   const expected = table.lease('network', now)
   const take = { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
   table.beat(requestOf('b', { asks: { network: take } }), now)
+}
+const handOverByB = (table: LeasesTable, row: StoredRow): void => {
+  table.beat(requestOf('b', { asks: { machine: { type: 'take', expected: table.lease('@b', 0), epoch: 1 } } }), 0)
+  expect(table.handOver({ node: 'b', process: 'process of b', number: 1, rows: [row] })).toBe(true)
 }
 
 const orders = outboxRowOf(subjectOf('Sql/orders'), 'mail', 1)
@@ -223,7 +227,7 @@ test('W4 what a node has handed over once, it does not hand over again when it l
     }
     passToB(table, clock.now)
     run(4 * second)
-    const all = () => effects.flatMap((one) => (one.type === 'hand over' ? [one.rows] : []))
+    const all = () => effects.flatMap((one) => (one.type === 'hand over' ? [one.what.rows] : []))
     expect(all()).toEqual([rows])
     reload(['Sql/orders', 'Sql/old'])
     run(10 * second)
@@ -303,12 +307,41 @@ test('W4 what a svc.yaml removes while other nodes have it is handed over if a f
   }
 })
 
+test('W4 a node notices a failover that took what it handed over, although others have handed over meanwhile', () => {
+  const table = new LeasesTable()
+  passToB(table, 0)
+  const { clock, run, sendsAlone, effects } = nodeOver(table, ['Sql/orders'])
+  const keep = (seconds: number): void => {
+    for (let n = 0; n < seconds; n += 1) {
+      passToB(table, clock.now)
+      run(second)
+    }
+  }
+  keep(3)
+  clock.isAway = true
+  run(70 * second)
+  sendsAlone([orders])
+  clock.isAway = false
+  const numbers = () => effects.flatMap((one) => (one.type === 'hand over' ? [one.what.number] : []))
+  let back = table.snapshot()
+  while (numbers().length === 0) {
+    back = table.snapshot()
+    keep(1)
+  }
+  back()
+  // With that, the lease has as many writes as this node knows.
+  handOverByB(table, outboxRowOf(subjectOf('Sql/other'), 'mail', 1))
+  keep(4)
+  expect(numbers()).toEqual([1, 2])
+  expect(table.stored.outbox.map(({ subject }) => subject.key)).toEqual(['Sql/other', 'Sql/orders'])
+})
+
 test('W4 what only a node has that restarts waits for it, and is removed after 10 min', () => {
   const table = new LeasesTable()
   const take = { type: 'take', expected: undefined, epoch: 1 } as const
   table.beat(requestOf('b', { asks: { machine: take } }), 0)
   table.leave('b', 'process of b', 0)
-  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  handOverByB(table, outboxRowOf(subjectOf('Sql/new'), 'mail', 1))
   const { run, effects, member } = nodeOver(table, ['Sql/orders'])
   const adopted = () => effects.flatMap((one) => (one.type === 'adopt' ? [...one.stored.keys] : []))
   run(500 * second)
@@ -352,7 +385,7 @@ test('W4 a svc.yaml that brings what waits for the end of a roll-out takes it fr
   const table = new LeasesTable()
   const take = { type: 'take', expected: undefined, epoch: 1 } as const
   table.beat(requestOf('b', { asks: { machine: take } }), 0)
-  table.handOver([outboxRowOf(subjectOf('Sql/new'), 'mail', 1)])
+  handOverByB(table, outboxRowOf(subjectOf('Sql/new'), 'mail', 1))
   const { run, reload, effects } = nodeOver(table, ['Sql/orders'])
   run(5 * second)
   effects.length = 0
@@ -426,7 +459,7 @@ test('W4 what a node takes within a minute after it sent by itself is in doubt, 
   for (const laterMs of [second, 70 * second]) {
     const table = new LeasesTable()
     passToB(table, 0)
-    table.handOver([orders])
+    handOverByB(table, orders)
     const { clock, run, effects } = nodeOver(table, ['Sql/orders'])
     run(3 * second)
     clock.isAway = true

@@ -216,6 +216,25 @@ test('W16 what was sent without the store is ended by the next process under the
   expect([word?.subject.monitor, word?.row?.attempt?.as]).toEqual(['tcp b', undefined])
 })
 
+test('W16 an end that was sent without the store under another name of the monitor counts for its former name as well', () => {
+  const notice = (key: string, what: 'begin' | 'end') => ({
+    ...({ id: what, incident: 'i', level: 'failed', beganAt: 1, observedAt: 1, text: 'it is down', what } as const),
+    subject: { key, monitor: key, check: 'connect' },
+    ...(key === 'Sql/new' ? { as: { key: 'Sql/old', monitor: 'Sql/old' } } : {}),
+  })
+  const lines = [
+    ...linesOf('r', [notice('Sql/old', 'begin')], 1),
+    ...linesOf('r', [notice('Sql/new', 'end')], 2),
+    ...linesOf('r', [notice('Sql/new', 'end')], 3, true),
+  ]
+  const text = [headOf('store', 'node'), ...lines].join('')
+  const { rows } = rowsOfSent(text, { store: 'store', node: 'node', now: 4 })
+  expect(rows.map(({ subject, row }) => [subject.key, row?.attempt?.as?.key, row?.attempt?.isOver])).toEqual([
+    ['Sql/old', undefined, true],
+    ['Sql/new', 'Sql/old', true],
+  ])
+})
+
 test('M4 people read both names, the present one first', () => {
   const fixture = warned()
   fixture.reload(b)

@@ -209,6 +209,14 @@ test('W4 a row that only waits for a receiver takes over what a node without the
   })
 })
 
+test('W4 an end that a process without the store has told stays in the store as told, although nothing there waits for it', () => {
+  // The incident may be stored, and the row about it not.
+  const over = { ...wordOf('of a'), isOver: true } as const
+  expect(withHandedOver({ ends: [] }, { last: over, ends: [] })).toMatchObject({
+    last: { incident: 'of a', isOver: true },
+  })
+})
+
 test('W4 a holder does not send an end that a node without the store has told and handed over before it was due', () => {
   const over = { ...wordOf('of a'), isOver: true } as const
   const inMemory = { ends: [endOf('of a')] }

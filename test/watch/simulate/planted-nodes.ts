@@ -32,6 +32,15 @@ export const plants: readonly NodesPlant[] = [
     seed: 14,
   },
   {
+    what: 'a node does not notice that a failover took what it handed over',
+    folder: 'nodes',
+    file: 'member.ts',
+    from: 'if (handedOver < beat.handedOver) {',
+    to: 'if (handedOver < 0) {',
+    rule: 'each incident ends',
+    seed: 700_288,
+  },
+  {
     what: 'a node takes the lease although another one renews it',
     folder: 'nodes',
     file: 'lease.ts',

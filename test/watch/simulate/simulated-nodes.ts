@@ -267,9 +267,11 @@ export function simulate(
   let failedOverAt = Number.NEGATIVE_INFINITY
   const keepForFailover = (): void => {
     const back = table.snapshot()
-    const [heldBy, wroteLast] = [new Map(leases), new Map(writers)]
+    const [heldBy, wroteLast, came] = [new Map(leases), new Map(writers), new Map(cameAt)]
     restore = () => {
       back()
+      // Whoever takes a lease of which the store has lost the later one is the one that comes.
+      for (const process of cameAt.keys()) if (!came.has(process)) cameAt.delete(process)
       leases = new Map(heldBy)
       writers = new Map(wroteLast)
     }
@@ -306,7 +308,7 @@ export function simulate(
   const wasOut = (node: string): boolean =>
     isOverdue(node) || queue.now - (backAt.get(node) ?? Number.NEGATIVE_INFINITY) <= 5 * second
   /** The version of its configuration at that time. */
-  const versionOf = new Map<string, Version>()
+  const versionOf = new Map<string, string | undefined>()
 
   // Receivers, and what must be true of what they get.
 
@@ -742,9 +744,10 @@ export function simulate(
           this.file.text = headOf(inStore, this.name)
           break
         case 'hand over': {
-          const { rows } = effect
-          const store = () => {
-            const writes = table.handOver(rows)
+          const { what } = effect
+          const { rows } = what
+          const store = (): boolean => {
+            if (!table.handOver(what)) return false
             // Another machine has its name by now, and does not look again at what it has read of its own.
             const isDisplaced = leases.get(nameOf('machine', this.name))?.process !== this.process
             const ofMachine = rows.filter(({ subject: { key } }) => isDisplaced && nodeOfKey(key) !== undefined)
@@ -754,9 +757,9 @@ export function simulate(
               for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])])
                 if (one?.isOver) storedEnds.set(`${receiver} ${one.incident}`, queue.now)
             trace(`${this.name} hands over ${rows.length}`)
-            return writes
+            return true
           }
-          this.#transaction(store, (answer) => this.obey(member.handedOver(rows, answer?.value, queue.now)))
+          this.#transaction(store, (answer) => this.obey(member.handedOver(what, answer?.value === true, queue.now)))
           break
         }
         case 'release':
@@ -832,7 +835,7 @@ export function simulate(
         if (isOverdue(this.name)) backAt.set(this.name, queue.now)
         renewableMs.set(this.name, 0)
         left.delete(this.name)
-        versionOf.set(this.name, this.version)
+        versionOf.set(this.name, request.facts.digest)
       }
       return answer
     }
@@ -1656,9 +1659,8 @@ export function simulate(
       }
     }
     const recent = names.filter((name) => queue.now - (lastRenewal.get(name) ?? 0) < 10 * minute + 10 * second)
-    const digests = [...awake.map(({ version }) => version), ...recent.map((name) => versionOf.get(name))]
-    const isAwaited = (): boolean =>
-      new Set(digests.map((one) => one?.digest)).size > 1 || queue.now - reloadedAt < 40 * second
+    const digests = [...awake.map(({ version }) => version.digest), ...recent.map((name) => versionOf.get(name))]
+    const isAwaited = (): boolean => new Set(digests).size > 1 || queue.now - reloadedAt < 40 * second
     const isOfAwake = (key: string): boolean => {
       const machine = nodeOfKey(key)
       return machine === undefined ? !isAwaited() : awake.some(({ name }) => name === machine)

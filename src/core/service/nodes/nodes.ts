@@ -218,9 +218,9 @@ export function nodesPart({
     happened((at) => member.takeSent(sent, at))
   }
 
-  const handOver = async ({ rows: news }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
-    const writes = await answered((store) => store.handOver(news))
-    happened((at) => member.handedOver(news, writes, at))
+  const handOver = async ({ what }: Extract<MemberEffect, { type: 'hand over' }>): Promise<void> => {
+    const isStored = await answered((store) => store.handOver(what))
+    happened((at) => member.handedOver(what, isStored === true, at))
   }
 
   /** One write at a time. Resolves to undefined if this node may not write now. */

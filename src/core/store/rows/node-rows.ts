@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import {
   type BeatRequest,
   factsIn,
+  type HandOver,
   type LeaseAsk,
   type LeaseRow,
   leaseConfig,
@@ -40,6 +41,18 @@ export const memberOf = ({ isIsolated, facts, ...row }: RowOfNode): NodeRow => (
   isIsolated: isIsolated === 1,
   facts: factsIn(facts),
 })
+
+/**
+ * The number of the last hand-over of a process that the store has; null without a row of the process. It stands in a column in
+ * which versions before counted their own writes: a failover that takes a hand-over takes its number as well.
+ */
+export const handedOverQuery = ({ node, process }: Pick<HandOver, 'node' | 'process'>) =>
+  sql<{ number: number | null }>`SELECT max("writes") AS "number" FROM "nodes"
+    WHERE "node" = ${node} AND "process" = ${process}`
+
+export const noteHandOver = ({ node, process, number }: HandOver) =>
+  sql`UPDATE "nodes" SET "writes" = ${number}::bigint
+    WHERE "node" = ${node} AND "process" = ${process} AND "writes" < ${number}::bigint`
 
 /** The change of a lease for which a node asks. It returns a row if it is made. */
 export function leaseChange(ask: Exclude<LeaseAsk, { type: 'read' }>, shard: string, { node, process }: BeatRequest) {

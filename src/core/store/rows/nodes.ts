@@ -8,11 +8,13 @@ import { note } from './audit.ts'
 import { ownKey } from './capacity.ts'
 import { addNews } from './node-news.ts'
 import {
+  handedOverQuery,
   isLive,
   leaseChange,
   leasesQuery,
   memberOf,
   membersQuery,
+  noteHandOver,
   noteWatch,
   renewRow,
   voidStamps,
@@ -53,7 +55,12 @@ export function nodesOver(
         if (asks.network.type === 'take') await laterSql(tx, voidStamps(request))
         if (asks.network.type === 'renew') await laterSql(tx, noteWatch(request))
         await laterSql(tx, renewRow(request, nameOf('machine', node)))
-        return { done, leases: await laterSql(tx, leasesQuery(names)), members: await laterSql(tx, membersQuery) }
+        return {
+          done,
+          leases: await laterSql(tx, leasesQuery(names)),
+          members: await laterSql(tx, membersQuery),
+          handedOver: await laterSql(tx, handedOverQuery(request)),
+        }
       })
       const rows = answers.leases.rows()
       const leaseOf = (shard: Shard) => ({
@@ -63,6 +70,7 @@ export function nodesOver(
       return {
         rows: answers.members.rows().map(memberOf),
         leases: { network: leaseOf('network'), machine: leaseOf('machine') },
+        handedOver: Number(answers.handedOver.rows()[0]?.number ?? 0),
       }
     },
     list: async () => {
@@ -81,19 +89,24 @@ export function nodesOver(
     writeStates: async (fences, batch) => await fenced(await opened(), fences, (tx) => storeStates(tx, batch)),
     writeOutbox: async (fences, rows) =>
       await fenced(await opened(), fences, (tx) => storeRows(tx, 'notifyRows', rows)),
-    handOver: async (rows) =>
+    handOver: async (what) =>
       await (await opened()).write(async (tx) => {
-        const raised = async (name: string): Promise<number> => {
-          const { rows: leases } = await sql<{ writes: number | string }>`UPDATE "leases"
-            SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = ${name} RETURNING "writes"`.execute(tx)
-          return Number(leases[0]?.writes ?? 0)
-        }
-        const writes = await raised('network')
+        // One that the store refuses must not count as a write.
+        const { rows: last } = await handedOverQuery(what).execute(tx)
+        if (Number(last[0]?.number ?? what.number) >= what.number) return false
+        const names = ['network']
         // A later process of the same machine may have read what is stored already.
-        for (const node of new Set(rows.flatMap(({ subject: { key } }) => nodeOfKey(key) ?? [])))
-          await raised(nameOf('machine', node))
-        await addNews(tx, rows)
-        return writes
+        for (const { subject } of what.rows) {
+          const node = nodeOfKey(subject.key)
+          if (node !== undefined) names.push(nameOf('machine', node))
+        }
+        for (const name of new Set(names))
+          await sql`UPDATE "leases" SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = ${name}`.execute(
+            tx,
+          )
+        await noteHandOver(what).execute(tx)
+        await addNews(tx, what.rows)
+        return true
       }),
     leave: async (node, process) => {
       await (await opened()).write(async (tx) => {

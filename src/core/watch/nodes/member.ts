@@ -34,6 +34,7 @@ import {
   type BeatRequest,
   type Fence,
   type Fenced,
+  type HandOver,
   leaseConfig,
   type NodeFacts,
   type NodeRow,
@@ -74,7 +75,7 @@ export type MemberEffect =
   /** All of it is stored by now. */
   | { readonly type: 'forget' }
   /** Call `handOver`, then `handedOver`. */
-  | { readonly type: 'hand over'; readonly rows: readonly StoredRow[] }
+  | { readonly type: 'hand over'; readonly what: HandOver }
   /** Go on with what is stored of these keys in states, ledger and outbox. */
   | { readonly type: 'adopt'; readonly stored: Taken }
   /** The same with nothing that is stored: forget these keys. Then pass what the outbox had of them to `released`. */
@@ -119,6 +120,8 @@ type Beat = {
   readonly sentAt: number
   readonly asks: BeatRequest['asks']
   readonly acknowledged: Readonly<Record<Shard, number>>
+  /** The number of the last hand-over that the store had. */
+  readonly handedOver: number
 }
 
 /**
@@ -163,6 +166,9 @@ export class Membership {
   #handedOver: readonly { readonly row: StoredRow; readonly at: number }[] = []
   /** Whether a hand-over is in progress. */
   #isHandingOver = false
+  /** The numbers of the last hand-over, and of the last one that the store has. */
+  #handOvers = 0
+  #storedHandOver = 0
   /** Whether a write is in progress. */
   #writing: readonly Fence[] | undefined
   readonly #crossChecks: CrossCheckBook
@@ -237,7 +243,7 @@ export class Membership {
     })
   }
 
-  answered(id: number, { rows, leases }: BeatAnswer, now: number): readonly MemberEffect[] {
+  answered(id: number, { rows, leases, handedOver }: BeatAnswer, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       const beat = this.#beats.get(id)
       this.#beats.delete(id)
@@ -246,6 +252,11 @@ export class Membership {
       this.#answeredAt = Math.max(this.#answeredAt, beat.sentAt)
       this.#failingSince = undefined
       for (const shard of shards) this.#take(shard, beat, leases[shard], now)
+      if (handedOver < beat.handedOver) {
+        // A failover has taken it.
+        this.#storedHandOver = handedOver
+        this.#handOverAgain(now)
+      }
       this.#differs(now)
       this.#applyMode(now)
       const isAble = (key: string): boolean => this.#isolatedSince === undefined && this.#settings.network.has(key)
@@ -293,18 +304,23 @@ export class Membership {
     })
   }
 
-  /** `writes`: of the lease of the network after it. Undefined: nobody knows whether the store has it. */
-  handedOver(rows: readonly StoredRow[], writes: number | undefined, now: number): readonly MemberEffect[] {
+  /** `isStored`: false also if nobody knows. */
+  handedOver({ number, rows }: HandOver, isStored: boolean, now: number): readonly MemberEffect[] {
     return this.#during(now, () => {
       this.#isHandingOver = false
-      if (writes === undefined) return
-      const { network } = this.#parts
-      network.acknowledged = Math.max(network.acknowledged, writes)
+      if (!isStored) return
+      this.#storedHandOver = number
       this.#news = this.#news.filter((one) => !rows.includes(one))
       const before = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs)
       this.#handedOver = [...before, ...rows.map((row) => ({ row, at: now }))]
       if (!this.#isBusy) this.#effects.push({ type: 'forget' })
     })
+  }
+
+  /** The store has lost something. Where it has what was handed over, nothing changes. */
+  #handOverAgain(now: number): void {
+    const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
+    this.#news = [...new Set([...again, ...this.#news])]
   }
 
   /** Something was noted that leaves without the store. */
@@ -582,7 +598,7 @@ export class Membership {
       this.#release(this.#networkKeys(), 'perhaps lost')
     }
     const acknowledged = { network: network.acknowledged, machine: machine.acknowledged }
-    this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged })
+    this.#beats.set(this.#ids, { sentAt: now, asks, acknowledged, handedOver: this.#storedHandOver })
     const facts = { ...this.#facts, digest: this.#settings.digest, crossChecks: this.#crossChecks.facts }
     const isIsolated = this.#isolatedSince !== undefined
     const request = { node: this.#node, process: this.#process, isIsolated, facts, asks }
@@ -607,9 +623,7 @@ export class Membership {
     // The number of writes never falls, unless the store has gone back in time.
     const isBack = writes < acknowledged[shard] || (before.view?.row !== undefined && answer.row === undefined)
     if (isBack) {
-      // Where the store has it, nothing changes.
-      const again = this.#handedOver.filter(({ at }) => now - at < handOverAgainMs).map(({ row }) => row)
-      this.#news = [...new Set([...again, ...this.#news])]
+      this.#handOverAgain(now)
       part.isLost = part.isKnown
     }
     if (isOthers(part.lease) && part.isKnown) {
@@ -642,8 +656,10 @@ export class Membership {
       this.#effects.push({ type: 'find' })
     }
     if (this.#news.length === 0 || this.#sent !== 'read') return
+    this.#handOvers += 1
     this.#isHandingOver = true
-    this.#effects.push({ type: 'hand over', rows: this.#news })
+    const what = { node: this.#node, process: this.#process, number: this.#handOvers, rows: this.#news }
+    this.#effects.push({ type: 'hand over', what })
   }
 
   /** Whether something that it has told without the store may not be stored yet. That comes before it reads or leads anything. */

@@ -65,6 +65,16 @@ export type BeatRequest = {
 export type BeatAnswer = {
   readonly rows: readonly NodeRow[]
   readonly leases: Readonly<Record<Shard, { readonly isOk: boolean; readonly row: LeaseRow | undefined }>>
+  /** The number of the last hand-over of the process that the store has. 0: none. */
+  readonly handedOver: number
+}
+
+/** The rows of messages that a process sent without the store. `number`: a later hand-over has a higher one. */
+export type HandOver = {
+  readonly node: string
+  readonly process: string
+  readonly number: number
+  readonly rows: readonly StoredRow[]
 }
 
 /** Who writes. A write is refused unless the lease is of this process and epoch, and has just the writes that it knows. */
@@ -110,8 +120,11 @@ export type NodesRows = {
   /** Each is one transaction, which begins with the fences. */
   readonly writeStates: (fences: readonly Fence[], batch: StatesBatch) => Promise<Fenced>
   readonly writeOutbox: (fences: readonly Fence[], rows: readonly StoredRow[]) => Promise<Fenced>
-  /** Adds what a node told without the store to what is stored. The holder notices it by the number of writes, which it returns. */
-  readonly handOver: (rows: readonly StoredRow[]) => Promise<number>
+  /**
+   * Adds what a node told without the store to what is stored. The holder notices it by the number of writes. False: the store
+   * has no row of the process, or a later hand-over.
+   */
+  readonly handOver: (what: HandOver) => Promise<boolean>
   /** The process ends in order. */
   readonly leave: (node: string, process: string) => Promise<void>
 }

@@ -304,15 +304,13 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
 }
 
 /**
- * `withNews` for the row in the store, where the holder reads it. A row of which only the end is left that another process
- * has told keeps that as a word that is over: the holder has the same end in its memory, and would send it.
+ * `withNews` for the row in the store, where the holder reads it. A row without an incident keeps an end that another process has
+ * told as a word that is over: the holder may have that incident, or its end, and would send it.
  */
 export function withHandedOver(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const row = withNews(stored, news)
   if (aboutIn(row)) return row
-  const word = allWordsIn(news).find(
-    ({ incident, isOver }) => isOver && stored.ends.some((end) => end.incident === incident),
-  )
+  const word = allWordsIn(news).find(({ isOver }) => isOver)
   return word ? { ...row, last: { ...word, line: undefined, isNews: true } } : row
 }
 

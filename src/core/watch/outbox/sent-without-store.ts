@@ -71,6 +71,9 @@ export function rowsOfSent(
     else passedOver += 1
   }
   const byRow = new Map<string, { readonly first: SentLine; readonly incidents: Map<string, FileIncident> }>()
+  // Under whichever name a monitor had, the last line about an incident says what its receiver knows of it.
+  const latest = new Map<string, Word>()
+  const idOf = (receiver: string, incident: string): string => JSON.stringify([receiver, incident])
   for (const line of lines) {
     const { receiver, subject, incident, process } = line
     const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
@@ -79,7 +82,9 @@ export function rowsOfSent(
     // For one process, an incident is over before the next one begins.
     for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
       if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
-    incidents.set(incident, { ...before, word: wordOfLine(line, before?.word), process })
+    const word = wordOfLine(line, latest.get(idOf(receiver, incident)))
+    latest.set(idOf(receiver, incident), word)
+    incidents.set(incident, { ...before, word, process })
     byRow.set(id, { first: line, incidents })
   }
   // How a receiver is, only the process knew: an end that one of them got is news for the others.
@@ -88,7 +93,8 @@ export function rowsOfSent(
     const isOwn = isOfReceiver(subject)
     const ends: End[] = []
     const left: Word[] = []
-    for (const { word, endedAt: nextAt } of [...incidents.values()].reverse()) {
+    for (const { word: own, endedAt: nextAt } of [...incidents.values()].reverse()) {
+      const word = { ...(latest.get(idOf(receiver, own.incident)) ?? own), as: own.as }
       const worksAt = isOwn ? over.get(word.incident) : undefined
       const endedAt = word.isOver ? undefined : (worksAt ?? nextAt)
       if (endedAt === undefined) left.push(word)
