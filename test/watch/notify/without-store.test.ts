@@ -217,6 +217,26 @@ test('W4 an end that a process without the store has told stays in the store as 
   })
 })
 
+test('W4 a holder sends none of several ends that a process without the store has told, whatever stands by then', () => {
+  const over = ['of a', 'of b'].map((incident) => ({ ...wordOf(incident), isOver: true }) as const)
+  const [first, other] = over
+  const inMemory = { ends: [endOf('of a'), endOf('of b')] }
+  const news: OutboxRow = { attempt: first, others: other ? [other] : [], ends: [] }
+  const last = wordOf('of c')
+  for (const [own, left] of [
+    [inMemory, []],
+    [{ ...inMemory, last }, ['of c']],
+  ] as const) {
+    const outbox = new Outbox(0, () => 'removed', '@a//svc/receivers')
+    outbox.configure([pager], 0)
+    outbox.takeOver(keys, [{ receiver: 'pager', subject, row: own }], 200 * second)
+    outbox.again([{ receiver: 'pager', subject, row: withHandedOver(own, news) }])
+    const { effects } = outbox.tick(200 * second)
+    const sent = effects.flatMap((one) => (one.type === 'send' ? one.items.map(({ incident }) => incident) : []))
+    expect(sent).toEqual(left)
+  }
+})
+
 test('W4 a holder does not send an end that a node without the store has told and handed over before it was due', () => {
   const over = { ...wordOf('of a'), isOver: true } as const
   const inMemory = { ends: [endOf('of a')] }

@@ -327,9 +327,13 @@ export function simulate(
   const keysOf = (peer: Peer): readonly string[] =>
     versions.flatMap(({ monitors }) => [...monitors].flatMap(([key, spec]) => (spec.peer === peer ? [key] : [])))
   const peerOf = (key: string): Peer | undefined => disks.get(key) ?? specsOf(key)[0]?.peer
+  const observes = ({ monitors }: Version, peer: Peer): boolean =>
+    [...monitors.values()].some((spec) => spec.peer === peer)
   /** Whether some node still has it in its configuration, and none has it under another name. */
+  const currentVersions = (): readonly Version[] =>
+    names.filter((name) => !gone.has(name)).map((name) => versionAt.get(name) as Version)
   const isKnown = (key: string): boolean => {
-    const current = names.filter((name) => !gone.has(name)).map((name) => versionAt.get(name) as Version)
+    const current = currentVersions()
     const isRenamed = current.some(({ monitors }) =>
       [...monitors.values()].some(({ formerly }) => formerly.includes(key)),
     )
@@ -431,7 +435,9 @@ export function simulate(
         broken('nothing false', text)
     }
     // Whoever sends it and of whatever incident: a receiver knows subjects. It may be followed by a begin in the same message.
-    if (item.what === 'end' && before?.isOpen && !wasWell(peer, queue.now - slack, queue.now))
+    // What nobody watches any more is not said to be well.
+    const isWatched = nodeOfKey(key) !== undefined || currentVersions().some((one) => observes(one, peer))
+    if (item.what === 'end' && before?.isOpen && isWatched && !wasWell(peer, queue.now - slack, queue.now))
       queue.after(0, () => {
         // What two nodes told under two names goes on under one of them, with the same message.
         const others = keysOf(peer).flatMap((one) => receiver.views.get(`${one} ${item.subject.check}`) ?? [])

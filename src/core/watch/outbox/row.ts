@@ -165,7 +165,7 @@ export function withEnd(
     beganAt,
     ...(fault === undefined ? {} : { fault }),
   }
-  const others = (row.others ?? []).map((one): End => {
+  const others = (row.others ?? []).filter(isOpen).map((one): End => {
     return { ...common, incident: one.incident, ...asOf(one), level: one.level, beganAt: one.beganAt }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
@@ -267,6 +267,9 @@ const wordsIn = ({ last, attempt }: OutboxRow): readonly Word[] => {
 /** The same about all incidents of the row. */
 const allWordsIn = (row: OutboxRow): readonly Word[] => [...wordsIn(row), ...(row.others ?? [])]
 
+/** Whether its end has not been sent without the store. */
+const isOpen = ({ isOver }: Word): boolean => isOver !== true
+
 const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
   others.length === 0 ? {} : { others: others.slice(-mostEnds) }
 
@@ -283,7 +286,7 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
     [about, ...(row.others ?? []), ...row.ends].some((one) => one?.incident === incident)
   const newOf = <T extends Pick<Word, 'incident'>>(all: readonly T[]): readonly (T & { readonly isNews: true })[] =>
     all.flatMap((one) => (isKnown(one) ? [] : [{ ...one, isNews: true }]))
-  const words = newOf(allWordsIn(news).filter(({ isOver }) => !isOver))
+  const words = newOf(allWordsIn(news).filter(isOpen))
   // Whether the incident of the row is over is known by the holder alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
   if (words.length === 0 && over.length === 0) return row
@@ -304,14 +307,20 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
 }
 
 /**
- * `withNews` for the row in the store, where the holder reads it. A row without an incident keeps an end that another process has
- * told as a word that is over: the holder may have that incident, or its end, and would send it.
+ * `withNews` for the row in the store, where the holder reads it. It keeps the ends that another process has told as words that
+ * are over: the holder may have such an incident, or its end, and would send it.
  */
 export function withHandedOver(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const row = withNews(stored, news)
-  if (aboutIn(row)) return row
-  const word = allWordsIn(news).find(({ isOver }) => isOver)
-  return word ? { ...row, last: { ...word, line: undefined, isNews: true } } : row
+  const over = allWordsIn(news).flatMap((word): readonly Word[] =>
+    isOpen(word) || word.incident === row.last?.incident ? [] : [{ ...word, line: undefined, isNews: true }],
+  )
+  const [last, ...rest] = over
+  if (!last) return row
+  const others = row.others ?? []
+  return aboutIn(row)
+    ? { ...row, ...othersOf([...others, ...over]) }
+    : { ...row, last, ...othersOf([...others, ...rest]) }
 }
 
 /** The stored row, without what the process of these ends sent of their incidents: it knows when they ended. */
@@ -373,7 +382,7 @@ function withSentWord(row: OutboxRow, news: OutboxRow): OutboxRow {
 export function withoutSentEnds(news: OutboxRow): OutboxRow {
   const words = allWordsIn(news)
   if (words.every(({ isOver, isUnsure }) => !isOver && !isUnsure)) return news
-  const [last, ...others] = words.filter(({ isOver }) => !isOver)
+  const [last, ...others] = words.filter(isOpen)
   const isInDoubt = last !== undefined && news.ends.length > 0
   return { ...firstWord(last), ends: news.ends, ...othersOf(others), ...(isInDoubt ? { isInDoubt } : {}) }
 }
