@@ -306,7 +306,7 @@ const mayWrite: Record<string, readonly string[]> = {
   // Children of svc, whose standard output is a pipe to it.
   'keychain-child.ts': ['stdout.write'],
   'core/checks/child/serve.ts': ['stdout.write'],
-  'core/base/files/serve.ts': ['stdout.write'],
+  'core/base/system/serve-tasks.ts': ['stdout.write'],
 }
 
 const directWrites = (file: string, content: string): readonly string[] =>

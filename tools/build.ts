@@ -152,6 +152,7 @@ const bundle = await rolldown({
     main: 'src/main.ts',
     'probe-child': 'src/core/checks/child/child-main.ts',
     'file-reader': 'src/core/base/files/reader-main.ts',
+    'password-hash': 'src/core/accounts/auth/hash-main.ts',
     'keychain-child': 'src/keychain-child.ts',
   },
   platform: 'node',

@@ -190,7 +190,7 @@ describe('K6 no command of svc prints a command of a CI runner', () => {
     // Children that answer the process that started them.
     expect(matching(/process\.std(?:out|err)\b(?!`)/)).toEqual([
       'cli/io/process.ts',
-      'core/base/files/serve.ts',
+      'core/base/system/serve-tasks.ts',
       'core/checks/child/serve.ts',
       'keychain-child.ts',
     ])

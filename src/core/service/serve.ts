@@ -129,7 +129,7 @@ export async function partsOfServer({ options, services, store, inForce }: Groun
     health,
     schedule,
     reloads,
-    store && { preload: store.accounts.preload, ready: store.accounts.ready, firstUse: store.accounts.firstUse },
+    store && accountsOf(store),
     store && { start: store.history.start, reload: store.history.reload },
     inUse && storePart(() => inUse.data(false), { ready: (signal) => ready(signal), log }),
     audit,
@@ -218,11 +218,18 @@ const sentWithoutStoreOf = (
   sentFile &&
   new SentWithoutStore({ file: sentFile(node), node, storeId: async () => await (await rows('identity')()).id(), log })
 
+const accountsOf = ({ accounts: { preload, ready, firstUse, close } }: GroundStore): Part => ({
+  preload,
+  ready,
+  firstUse,
+  close,
+})
+
 /** The preparation of the accounts, over a store that nobody else uses yet. */
 const accountsFirst = (options: OpenOptions, label: string): Part => ({
   firstUse: async (data) => {
     if (!options.firstUse) return
-    const { users } = await accountsPart(options, label, async () => data).admin()
+    const { users } = await accountsPart({ ...options, shared: false }, label, async () => data).admin()
     await options.firstUse({ users, anyAdmin: data.users.anyAdmin })
   },
 })

@@ -21,15 +21,16 @@ test('P1 no variable, flag or setting changes what a hash costs: only the compos
     'src/core/service/part.ts',
   ])
   expect(linesWith(/\bpasswordsOfProcess\(/)).toEqual([
-    'src/core/service/accounts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }',
+    'src/core/service/accounts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost, apart), paces: new auth.Paces() }',
   ])
   expect(
     linesWith(/\bhashCost\b/)
       .filter((line) => line.startsWith('src/core/service/'))
       .sort(),
   ).toEqual([
-    'src/core/service/accounts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }',
-    'src/core/service/accounts/accounts.ts: { config: { serve, auth: ways }, hashCost }: OpenOptions,',
+    'src/core/service/accounts/accounts.ts: const apart = shared && hashCost === undefined',
+    'src/core/service/accounts/accounts.ts: return { ...auth, passwords: auth.passwordsOfProcess(hashCost, apart), paces: new auth.Paces() }',
+    'src/core/service/accounts/accounts.ts: { config: { serve, auth: ways }, hashCost, shared }: OpenOptions,',
     'src/core/service/part.ts: readonly hashCost?: HashCost | undefined',
   ])
   // The queue counts the threads of this process; nothing else of the environment reaches the hash.

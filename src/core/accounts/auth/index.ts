@@ -14,6 +14,7 @@ import type { Call } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
 import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
 import { commonPasswords } from './common-passwords.ts'
+import { hashProcess } from './hash-process.ts'
 import type { Identity } from './identify.ts'
 import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
 import { Paces } from './paces.ts'
@@ -46,8 +47,14 @@ export type Access = {
   readonly identifyCaller: (call: Presenting, mayHaveToChange?: boolean) => Promise<Identity | undefined>
 }
 
-/** Passwords with a queue of their own: once per process (P3). Only tests give another cost than that of P1. */
-export const passwordsOfProcess = (cost?: HashCost): Passwords => passwords(new HashQueue(), cost)
+/**
+ * Passwords with a queue of their own: once per process (P3). Only tests give another cost than that of P1. `apart`: a
+ * process of its own hashes them, so that no request waits for a processor or a thread.
+ */
+export const passwordsOfProcess = (cost?: HashCost, apart = false): Passwords => {
+  const queue = new HashQueue()
+  return passwords(queue, cost, apart ? hashProcess(queue.slots) : undefined)
+}
 
 /** Loads every provider that is turned on, and the common passwords for changes of passwords. */
 export const preloadProviders = async (ways: WaysToSignIn = passwordsOnly): Promise<void> => {

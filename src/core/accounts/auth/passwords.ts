@@ -1,6 +1,8 @@
-import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Fault } from '../../base/errors.ts'
+import { type Argon2Input, tagHere } from './argon2.ts'
+import type { HashProcess } from './hash-process.ts'
 import { type Place, waitForTurn } from './paced-queue.ts'
 import { maxPasswordBytes } from './password-policy.ts'
 
@@ -46,14 +48,23 @@ export const writePhc = ({ memory, passes, parallelism, salt, tag }: Phc): strin
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/={1,2}$/, '')
 
 /** The PHC string of a password (P1). */
-export async function hashPassword(password: string, cost: HashCost = hashCost): Promise<string> {
+export async function hashPassword(password: string, cost: HashCost = hashCost, tagOf = tagHere): Promise<string> {
   const blank = { ...cost, salt: randomBytes(sizes.saltLength), tag: Buffer.alloc(sizes.tagLength) }
-  return writePhc({ ...blank, tag: await tagOf(password, blank) })
+  return writePhc({ ...blank, tag: await tagOf(inputOf(password, blank)) })
 }
 
-export async function matches(password: string, phc: Phc): Promise<boolean> {
-  return timingSafeEqual(await tagOf(password, phc), phc.tag)
+export async function matches(password: string, phc: Phc, tagOf = tagHere): Promise<boolean> {
+  return timingSafeEqual(await tagOf(inputOf(password, phc)), phc.tag)
 }
+
+const inputOf = (password: string, { salt, tag, memory, passes, parallelism }: Phc): Argon2Input => ({
+  password,
+  salt: salt.toString('base64'),
+  memory,
+  passes,
+  parallelism,
+  tagLength: tag.length,
+})
 
 /** True when the hash was made at another cost, or has other sizes. */
 export const outdated = (phc: Phc, cost: HashCost = hashCost): boolean =>
@@ -69,17 +80,6 @@ export const dummyPhc = (cost: HashCost = hashCost): Phc => ({
   salt: randomBytes(sizes.saltLength),
   tag: randomBytes(sizes.tagLength),
 })
-
-function tagOf(password: string, phc: Phc): Promise<Buffer> {
-  const { memory, passes, parallelism, salt, tag } = phc
-  return new Promise((resolve, reject) => {
-    argon2(
-      'argon2id',
-      { message: Buffer.from(password, 'utf8'), nonce: salt, memory, passes, parallelism, tagLength: tag.length },
-      (error, made) => (error ? reject(error) : resolve(made)),
-    )
-  })
-}
 
 /** Seconds after which a refused caller may try again. */
 const retryAfter = 1
@@ -156,10 +156,15 @@ export type Passwords = {
   ) => Promise<{ readonly right: boolean; readonly outdated: boolean }>
   /** The PHC string of a new password, made when it is the caller's turn. */
   readonly hash: (password: string, signal: AbortSignal) => Promise<string>
+  readonly close: () => void
 }
 
-/** Passwords hashed in a queue, which exists once per process (P3). Tests that need no real hash give a lower cost. */
-export function passwords(queue: HashQueue, cost: HashCost = hashCost): Passwords {
+/**
+ * Passwords hashed in a queue, which exists once per process (P3). Tests that need no real hash give a lower cost.
+ * `apart`: the process that makes the hashes; without one, this process makes them.
+ */
+export function passwords(queue: HashQueue, cost: HashCost = hashCost, apart?: HashProcess): Passwords {
+  const { tagOf = tagHere } = apart ?? {}
   return {
     inTurn: (work, signal, isKnown) => queue.run(work, signal, isKnown),
     async check(password, stored) {
@@ -167,9 +172,10 @@ export function passwords(queue: HashQueue, cost: HashCost = hashCost): Password
       // No user can have such a password (P4), and its length must not cost extra time.
       const possible = password.isWellFormed() && Buffer.byteLength(password) <= maxPasswordBytes
       const real = phc !== undefined && possible
-      const same = await matches(possible ? password : '', real ? phc : dummyPhc(cost))
+      const same = await matches(possible ? password : '', real ? phc : dummyPhc(cost), tagOf)
       return { right: real && same, outdated: real && outdated(phc, cost) }
     },
-    hash: (password, signal) => queue.run(() => hashPassword(password, cost), signal),
+    hash: (password, signal) => queue.run(() => hashPassword(password, cost, tagOf), signal),
+    close: () => apart?.close(),
   }
 }

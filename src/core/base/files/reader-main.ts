@@ -1,4 +1,5 @@
-import { serveTasks } from './serve.ts'
+import { serveTasks } from '../system/serve-tasks.ts'
+import { tasks } from './tasks.ts'
 
 // The main program of the reader process.
-serveTasks()
+serveTasks(tasks)

@@ -1,9 +1,4 @@
-import type { ChildProcess } from 'node:child_process'
-import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { childEnvironment } from '../system/child-environment.ts'
-import { killTree } from '../system/end-process.ts'
-import type { ReaderAnswer, ReaderQuestion } from './serve.ts'
+import { errorOf, type Task, type TaskEnding, TaskProcess } from '../system/task-process.ts'
 import type { TaskName } from './tasks.ts'
 
 /** A mount that may stop answering: its server, or the program behind it, may be gone. */
@@ -20,24 +15,17 @@ const perShare = 4
 const threads = 64
 /** Milliseconds without a task after which the process ends. */
 const idleMs = 60_000
-const windows = process.platform === 'win32'
 
-type Request = {
+type Request = Task & {
   readonly share: Share
   readonly task: TaskName
-  readonly input: unknown
   readonly answered: (value: unknown) => void
   readonly failed: (error: Error) => void
-  /** Its caller has given up. */
-  isAbandoned: boolean
   /** A process that ran it has ended without an answer. */
   isSecondTry: boolean
   /** The process that runs it. */
-  process: ReaderProcess | undefined
+  process: TaskProcess<Request> | undefined
 }
-
-/** How a request ended: with an answer, or with its process. `why`: the process could not be started. */
-type Ending = { readonly answer: ReaderAnswer } | { readonly why: string | undefined }
 
 /** The requests of one share. */
 type Lane = {
@@ -57,7 +45,7 @@ type Lane = {
 export class Reader {
   readonly #entry: URL
   readonly #lanes = new Map<string, Lane>()
-  #process: ReaderProcess | undefined
+  #process: TaskProcess<Request> | undefined
 
   /** `entry`: the program of the reader process. */
   constructor(entry: URL) {
@@ -113,15 +101,18 @@ export class Reader {
       const next = lane.waiting.shift()
       if (next === undefined) break
       lane.reading += 1
-      this.#current().send(next)
+      next.process = this.#current()
+      next.process.send(next)
     }
     if (lane.reading === 0 && lane.waiting.length === 0) this.#lanes.delete(share.key)
   }
 
-  #current(): ReaderProcess {
+  #current(): TaskProcess<Request> {
     if (this.#process?.isFull) this.#process.retire()
     if (this.#process?.isRetired !== false) {
-      this.#process = new ReaderProcess(this.#entry, (request, ending) => this.#ended(request, ending))
+      this.#process = new TaskProcess(this.#entry, { threads, idleMs }, (request, ending) =>
+        this.#ended(request, ending),
+      )
     }
     return this.#process
   }
@@ -135,16 +126,13 @@ export class Reader {
     request.process?.retire()
   }
 
-  #ended(request: Request, ending: Ending): void {
+  #ended(request: Request, ending: TaskEnding): void {
     const lane = this.#laneOf(request.share)
     lane.reading -= 1
     if ('answer' in ending) {
       lane.isSilent = false
       if ('value' in ending.answer) request.answered(ending.answer.value)
-      else {
-        const { message, code } = ending.answer.error
-        request.failed(Object.assign(new Error(message), code === undefined ? {} : { code }))
-      }
+      else request.failed(errorOf(ending.answer.error))
     } else if (!request.isAbandoned) {
       // Killed by somebody else, e.g. because memory ran out: no fault of the share.
       if (request.isSecondTry || ending.why !== undefined) request.failed(notRun(ending.why))
@@ -156,87 +144,3 @@ export class Reader {
 
 const notRun = (why = 'it was ended'): Error =>
   new Error(`cannot be read: the process that reads shares has failed (${why})`)
-
-/** One reader process, and the requests that it runs. */
-class ReaderProcess {
-  readonly #child: ChildProcess
-  readonly #requests = new Map<number, Request>()
-  readonly #ended: (request: Request, ending: Ending) => void
-  #count = 0
-  #idle: NodeJS.Timeout | undefined
-  #rest = ''
-  /** It gets no further requests. */
-  isRetired = false
-
-  constructor(entry: URL, ended: (request: Request, ending: Ending) => void) {
-    this.#ended = ended
-    const { spawn } = process.getBuiltinModule('node:child_process')
-    const child = spawn(process.execPath, [fileURLToPath(entry)], {
-      detached: !windows,
-      stdio: ['pipe', 'pipe', 'ignore'],
-      env: { ...childEnvironment(), UV_THREADPOOL_SIZE: String(threads) },
-      // The working directory of a long-lived process may no longer exist.
-      cwd: dirname(process.execPath),
-      windowsHide: true,
-    })
-    this.#child = child
-    child.once('error', ({ message }) => this.#close(message))
-    child.once('exit', () => this.#close())
-    // Without free descriptors the pipes are missing; the error comes later.
-    child.stdin?.on('error', () => {})
-    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
-    this.#keepAlive()
-  }
-
-  get isFull(): boolean {
-    return this.#requests.size >= threads
-  }
-
-  send(request: Request): void {
-    this.#count += 1
-    request.process = this
-    this.#requests.set(this.#count, request)
-    this.#keepAlive()
-    const question: ReaderQuestion = { id: this.#count, task: request.task, input: request.input }
-    this.#child.stdin?.write(`${JSON.stringify(question)}\n`)
-  }
-
-  /** Ends it now, or with the last request that somebody waits for. */
-  retire(): void {
-    this.isRetired = true
-    if ([...this.#requests.values()].every(({ isAbandoned }) => isAbandoned)) killTree(this.#child)
-  }
-
-  #read(chunk: string): void {
-    const lines = (this.#rest + chunk).split('\n')
-    this.#rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const answer = JSON.parse(line) as ReaderAnswer
-      const request = this.#requests.get(answer.id)
-      this.#requests.delete(answer.id)
-      if (request) this.#ended(request, { answer })
-    }
-    this.#keepAlive()
-    if (this.isRetired) this.retire()
-  }
-
-  #close(why?: string): void {
-    this.isRetired = true
-    clearTimeout(this.#idle)
-    const requests = [...this.#requests.values()]
-    this.#requests.clear()
-    for (const request of requests) this.#ended(request, { why })
-  }
-
-  /** Keeps this process running only while somebody waits for an answer, and ends the reader when nobody has for long. */
-  #keepAlive(): void {
-    clearTimeout(this.#idle)
-    const isWaitedFor = [...this.#requests.values()].some(({ isAbandoned }) => !isAbandoned)
-    for (const handle of [this.#child, this.#child.stdin, this.#child.stdout]) {
-      const socket = handle as { ref?: () => void; unref?: () => void } | null
-      if (isWaitedFor) socket?.ref?.()
-      else socket?.unref?.()
-    }
-    if (this.#requests.size === 0) this.#idle = setTimeout(() => this.retire(), idleMs).unref()
-  }
-}

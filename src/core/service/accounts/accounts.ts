@@ -7,7 +7,7 @@ import type { Data } from '../../store/index.ts'
 import type { Accounts } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
 
-export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>> & {
+export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse' | 'close'>> & {
   /** For a single request. */
   readonly accounts: () => Promise<Accounts>
   readonly admin: () => Promise<Admin>
@@ -19,13 +19,15 @@ export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse'>
 
 /** Accounts, sessions, heartbeats and administration over a store. `data` opens it; with true, it also makes a missing store. */
 export function accountsPart(
-  { config: { serve, auth: ways }, hashCost }: OpenOptions,
+  { config: { serve, auth: ways }, hashCost, shared }: OpenOptions,
   label: string,
   data: (create: boolean) => Promise<Data>,
 ): AccountsPart {
   const auth = lazy(async () => {
     const auth = await import('../../accounts/auth/index.ts')
-    return { ...auth, passwords: auth.passwordsOfProcess(hashCost), paces: new auth.Paces() }
+    // A cheap hash needs no process.
+    const apart = shared && hashCost === undefined
+    return { ...auth, passwords: auth.passwordsOfProcess(hashCost, apart), paces: new auth.Paces() }
   })
   const accounts = async (): Promise<Accounts> => {
     const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])
@@ -67,6 +69,7 @@ export function accountsPart(
       const { preloadProviders } = await import('../../accounts/auth/index.ts')
       await Promise.all([preloadProviders(ways), operations.get(), ready().catch(unlessStoreFails)])
     },
+    close: async () => (await auth.get()).passwords.close(),
     firstUse: async ({ knownPrefixes }) => await knownPrefixes.loadRecent().catch(unlessStoreFails),
     heartbeats: async () => await heartbeatsByOwnClock(await data(false)),
     ownSignIn: {
