@@ -10,7 +10,6 @@ import {
   type FamilyOf,
   gather,
   lastRunName,
-  levelOf,
   merged,
   monitorOf,
   monitorRows,
@@ -60,7 +59,6 @@ export async function liveSeries(
   const read: Read[] = []
   for (const result of results) {
     const readings = await mapPaced(result.run.monitors, breathe, readMonitor)
-    await mapPaced(readings, breathe, levelOf)
     read.push({ ...result, readings })
   }
   const written = await writtenLines(read, maxSeries, breathe)
@@ -91,13 +89,15 @@ async function textOf({ types, monitors, counts, format }: Series, maxSeries: nu
   const limit = counts.all > maxSeries ? new SeriesLimit(maxSeries - counts.urgent) : undefined
   const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
   const last = limit ? limit.lastRow(counts) : rows.length
-  await mapPaced(monitors, breathe, (one) => write(one, last))
   const unusual = monitors.filter(({ urgent }) => urgent.size > 0)
   for (const [at, row] of rows.entries()) {
     // Beyond the limit, only monitors with a state that is not ok have lines.
     const some = at <= last ? monitors : unusual
     if (at > last) limit?.omit(counts.usual[at])
-    const lines = await joined(some, breathe, (one) => (limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')))
+    const lines = await joined(some, breathe, (one) => {
+      write(one, last)
+      return limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')
+    })
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
@@ -115,11 +115,7 @@ type Counts = {
   readonly others: readonly number[]
 }
 
-async function countsIn(
-  types: readonly Family[],
-  monitors: readonly MonitorLines[],
-  breathe: Pace,
-): Promise<Counts> {
+async function countsIn(types: readonly Family[], monitors: readonly MonitorLines[], breathe: Pace): Promise<Counts> {
   const [usual, others] = [rows.map(() => 0), rows.map(() => 0)]
   const ofTypes = types.flatMap(({ samples }) => samples)
   let [all, urgent] = [ofTypes.length, ofTypes.filter((sample) => sample.urgent === true).length]
@@ -164,7 +160,7 @@ type MonitorLines = {
 }
 
 /** How many texts are joined in one step, which copies them. */
-const textsAtOnce = 500
+const textsAtOnce = 100
 
 /** The texts of these monitors as one, with turns for others between them. */
 async function joined<T>(all: readonly T[], breathe: Pace, textOf: (one: T) => string): Promise<string> {
@@ -310,7 +306,6 @@ export function prepareLines(
     return monitor && beganAt !== undefined ? [{ mode, beganAt, reading: readMonitor(monitor) }] : []
   })
   write(linesOf(before.type, at.sort(latestFirst), false), before.lines.lastWritten)
-  for (const { reading } of at) levelOf(reading)
 }
 
 function countLines(type: string, readings: readonly MonitorReading[], writes: boolean): MonitorLines {

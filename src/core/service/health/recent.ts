@@ -145,14 +145,18 @@ export class RecentRuns {
     this.#whole.delete(key)
     const measured = this.#measure
     this.#measure = this.#context.measureState()
-    let [first, endedAt, durationMs] = [undefined as LatestReport | undefined, new Date(0), 0]
+    let [first, last, durationMs] = [undefined as LatestReport | undefined, 0, 0]
+    // Of the clock of the wall, which may be set between two of them.
+    let firstMs = Number.POSITIVE_INFINITY
     for (const source of sources) {
       if (source.mode !== mode) continue
-      if (!first || source.endedOn < first.endedOn) first = source
-      if (source.endedOn > endedAt) endedAt = source.endedOn
+      const ms = source.endedOn.getTime()
+      if (ms < firstMs) [first, firstMs] = [source, ms]
+      last = Math.max(last, ms)
       durationMs = Math.max(durationMs, source.report.durationMs)
     }
-    const startedAt = new Date((first?.endedOn.getTime() ?? 0) - (first?.report.durationMs ?? 0))
+    const startedAt = new Date(firstMs - (first?.report.durationMs ?? 0))
+    const endedAt = new Date(last)
     return { id: '', mode, startedAt, endedAt, durationMs, monitors: reports, serverState: measured() }
   }
 
