@@ -50,7 +50,7 @@ const countWritten = () => vi.spyOn(Number, 'isNaN').mock.calls
 
 type Format = (typeof expositionFormats)[number]
 
-/** What svc has of these monitors. In each round, the results of a monitor are the next ones of the table. */
+/** The latest results of these monitors. In each round, the results of a monitor are the next ones of the table. */
 function fixture() {
   const clock = { now: 5_000_000 }
   const context = engineFixture({ now: () => clock.now, date: () => new Date(1_700_000_000_000 + clock.now) })
@@ -67,8 +67,8 @@ function fixture() {
       }
     },
     scrape: async (format: Format, maxSeries: number) => {
-      const found = await recent.of(['Sql'], () => 'full', 'own')
-      return await (await liveSeries(found, { format, maxSeries, lastRuns: [] })).text(maxSeries)
+      const recentRuns = await recent.of(['Sql'], () => 'full', 'own')
+      return await (await liveSeries(recentRuns, { format, maxSeries, lastRuns: [] })).text(maxSeries)
     },
   }
 }

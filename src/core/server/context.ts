@@ -21,12 +21,12 @@ import type { WaitingAnswers } from './waiting.ts'
 /** For how many readers texts are kept. */
 const readersAtMost = 8
 
-type Kept = { readonly reader: string; readonly of: readonly unknown[]; readonly series: LiveSeries }
+type Entry = { readonly reader: string; readonly of: readonly unknown[]; readonly series: LiveSeries }
 
 /** Keeps the latest series of each reader with their text, which takes long to write and much memory. */
 export class KeptSeries {
   /** Those of the latest reader first. */
-  #entries: readonly Kept[] = []
+  #entries: readonly Entry[] = []
 
   /**
    * The series of these objects and values, which `make` makes unless it made those of the identical ones for this reader

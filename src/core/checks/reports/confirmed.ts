@@ -58,7 +58,7 @@ export async function confirmedSeries({
   const all = rows.map((): Check[] => [])
   const isExported = itemLimit()
   const others = rows.map(() => 0)
-  let [count, urgent, omitted] = [0, 0, 0]
+  let [count, urgent, beyond] = [0, 0, 0]
   for (const check of checks) {
     const isUrgent = needsAttention(check)
     if (isExported(check, isUrgent)) {
@@ -68,7 +68,7 @@ export async function confirmedSeries({
         const series = countOf(row, check)
         const before = others[at] ?? 0
         if (isUrgent) urgent += series
-        else if (before >= mostOthers) omitted += series
+        else if (before >= mostOthers) beyond += series
         else others[at] = before + series
         if (isUrgent || before < mostOthers) all[at]?.push(check)
       }
@@ -83,15 +83,15 @@ export async function confirmedSeries({
     text: async (format, within) => {
       const texts: string[] = []
       let left = Math.min(within, mostOthers)
-      let dropped = omitted
+      let dropped = beyond
       for (const [at, { write, ...row }] of written.entries()) {
         const lines: string[] = []
         for (const [index, check] of (all[at] ?? []).entries()) {
           const count = countOf(row, check)
-          const kept = needsAttention(check) ? count : Math.min(count, left)
-          if (kept > 0) lines.push(...samplesOf(row, check).slice(0, kept).map(write))
-          if (!needsAttention(check)) left -= kept
-          dropped += count - kept
+          const most = needsAttention(check) ? count : Math.min(count, left)
+          if (most > 0) lines.push(...samplesOf(row, check).slice(0, most).map(write))
+          if (!needsAttention(check)) left -= most
+          dropped += count - most
           const turn = index % checksAtOnce === 0 ? breathe() : undefined
           if (turn) await turn
         }

@@ -51,27 +51,19 @@ export type LiveSeries = {
  * The metrics of the latest results. The text of a monitor is cached while its results are the same, so that a new text
  * joins cached ones. Other work gets its turn meanwhile.
  */
-export async function liveSeries(
-  results: readonly LiveResult[],
-  { format, lastRuns, maxSeries }: LiveOptions,
-): Promise<LiveSeries> {
-  const breathe = pace()
-  const read: Read[] = []
-  for (const result of results) {
-    const readings = await mapPaced(result.run.monitors, breathe, readMonitor)
-    read.push({ ...result, readings })
-  }
-  const written = await writtenLines(read, maxSeries, breathe)
-  const types = typeFamilies(await mapPaced(read, breathe, placeOf), lastRuns)
-  await breathe()
-  const monitors = await uniqueLines(written, breathe)
-  const counts = await countsIn(types, monitors, breathe)
+export async function liveSeries(results: readonly LiveResult[], options: LiveOptions): Promise<LiveSeries> {
+  let series: Series | undefined = await seriesIn(results, options)
+  const count = series.counts.all
   let latest: { readonly maxSeries: number; readonly text: Promise<LiveText> } | undefined
   return {
-    count: counts.all,
+    count,
     text: async (maxSeries) => {
-      if (latest?.maxSeries !== maxSeries)
-        latest = { maxSeries, text: textOf({ types, monitors, counts, format }, maxSeries) }
+      if (latest?.maxSeries !== maxSeries) {
+        const one = series ?? (await seriesIn(results, options))
+        // Of a reader who does not come back, only the text remains.
+        series = undefined
+        latest = { maxSeries, text: textOf(one, maxSeries) }
+      }
       return await latest.text
     },
   }
@@ -82,6 +74,20 @@ type Series = {
   readonly monitors: readonly MonitorLines[]
   readonly counts: Counts
   readonly format: ExpositionFormat
+}
+
+async function seriesIn(results: readonly LiveResult[], { format, lastRuns, maxSeries }: LiveOptions): Promise<Series> {
+  const breathe = pace()
+  const read: Read[] = []
+  for (const result of results) {
+    const readings = await mapPaced(result.run.monitors, breathe, readMonitor)
+    read.push({ ...result, readings })
+  }
+  const written = await writtenLines(read, maxSeries, breathe)
+  const types = typeFamilies(await mapPaced(read, breathe, placeOf), lastRuns)
+  await breathe()
+  const monitors = await uniqueLines(written, breathe)
+  return { types, monitors, counts: await countsIn(types, monitors, breathe), format }
 }
 
 async function textOf({ types, monitors, counts, format }: Series, maxSeries: number): Promise<LiveText> {

@@ -28,7 +28,7 @@ export class RecentRuns {
   readonly #context: EngineContext
   readonly #whole = new Map<string, Run>()
   readonly #composed = new Map<string, Composed>()
-  /** What takes the place of results that a scrape has shown, until it is prepared. */
+  /** The reports that take the place of some that a scrape has shown, until they are prepared. */
   readonly #replaced: (readonly [before: LatestOfMonitor, reports: LatestOfMonitor])[] = []
   /** Resolves when all results that have arrived are prepared for the next scrape. */
   prepared: Promise<void> = Promise.resolve()
@@ -51,7 +51,13 @@ export class RecentRuns {
    * made once, and one that comes earlier makes the rest itself. Only for readers who may see everything.
    */
   replaced(before: LatestOfMonitor, reports: LatestOfMonitor): void {
-    if (this.#replaced.push([before, reports]) === 1) this.prepared = this.#prepare()
+    if (this.#replaced.push([before, reports]) > 1) return
+    // What fails here fails again in the scrape, which says so.
+    this.prepared = this.#prepare()
+      .catch(() => {})
+      .finally(() => {
+        this.#replaced.length = 0
+      })
   }
 
   async #prepare(): Promise<void> {
@@ -65,7 +71,6 @@ export class RecentRuns {
         return source && { monitor: documentOf(source.report, everyType, 'full'), beganAt: source.beganAt }
       })
     })
-    this.#replaced.length = 0
   }
 
   /** The runs of each of these types and depths with results, for a reader with these views. `which`: `LatestReports.of` */
