@@ -13,7 +13,7 @@ import { mapPaced, pace } from '../src/core/base/pace.ts'
 import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
 import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'
 import { liveSeries } from '../src/core/checks/reports/live.ts'
-import { defaultMaxSeries, exposition } from '../src/core/checks/reports/prometheus.ts'
+import { defaultMaxSeries } from '../src/core/checks/reports/prometheus.ts'
 import { cardsOf } from '../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../src/core/server/pages/page-markup.ts'
 import { prepareMonitor } from '../src/core/server/pages/page-report.ts'
@@ -133,7 +133,7 @@ const scrape = async (maxSeries: number): Promise<unknown> => {
   const mostOthers = Math.max(0, maxSeries - series.count)
   const states = await confirmedSeries({ checks: confirmed(), isIsolated: undefined, mostOthers })
   const { text, left } = await series.text(maxSeries - states.urgent)
-  return exposition([text, (await states.text('text', left)).text], 'text')
+  return [text, (await states.text('text', left)).text]
 }
 const page = async (): Promise<unknown> => {
   const runs = await recent.of(['Sql'], () => 'full')

@@ -30,11 +30,14 @@ async function newSpaceWith(monitors: number): Promise<readonly [number, number,
 test.each([
   [3_999, 'as it is', (before: number) => before],
   [4_000, 'at least 8 MiB', (before: number) => Math.max(before, 2 ** 23)],
-])('S3 with %i monitors, V8 has a space of new objects of %s, and what the start leaves behind is collected', async (monitors, _, least) => {
-  const [before, after, collected, isHidden] = await newSpaceWith(monitors)
-  expect(before).toBeLessThan(2 ** 23)
-  expect(after).toBeGreaterThanOrEqual(least(before))
-  if (monitors < 4_000) expect(after).toBe(before)
-  expect(collected).toBeGreaterThan(2 ** 22)
-  expect(isHidden).toBe(true)
-})
+])(
+  'S3 with %i monitors, V8 has a space of new objects of %s, and what the start leaves behind is collected',
+  async (monitors, _, least) => {
+    const [before, after, collected, isHidden] = await newSpaceWith(monitors)
+    expect(before).toBeLessThan(2 ** 23)
+    expect(after).toBeGreaterThanOrEqual(least(before))
+    if (monitors < 4_000) expect(after).toBe(before)
+    expect(collected).toBeGreaterThan(2 ** 22)
+    expect(isHidden).toBe(true)
+  },
+)
