@@ -3,16 +3,16 @@
  *
  *     node bench/scrape-blocks.ts [monitors] [rounds]
  *
- * The reports are made up. In each round all monitors have new results, and then one of them. V8 has the settings of
- * `svc serve`.
+ * The reports are made up. In each round all monitors have new results, which are prepared as `svc serve` does it after a
+ * scrape (the row of results has what that takes), and then one of them. V8 has the settings of `svc serve`.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { limitGarbage, suitGarbageTo } from '../src/cli/io/heap.ts'
 import { mapPaced, pace } from '../src/core/base/pace.ts'
 import { type EngineContext, limits, loadLatest, type MonitorReport } from '../src/core/checks/engine/index.ts'
 import { confirmedSeries } from '../src/core/checks/reports/confirmed.ts'
-import { liveText } from '../src/core/checks/reports/live.ts'
+import { liveSeries } from '../src/core/checks/reports/live.ts'
 import { defaultMaxSeries } from '../src/core/checks/reports/prometheus.ts'
 import { cardsOf } from '../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../src/core/server/pages/page-markup.ts'
@@ -57,7 +57,7 @@ const reportOf = (at: number): MonitorReport => ({
   attempts: 1,
 })
 const { LatestReports } = await loadLatest()
-const latest = new LatestReports(context)
+const latest = new LatestReports({ ...context, onReplaced: (before, reports) => recent.replaced(before, reports) })
 const recent = new RecentRuns(latest, context)
 const add = (from: number, to: number): void => {
   for (let at = from; at < to; at += 1)
@@ -119,11 +119,21 @@ function* confirmed() {
         blips: 0,
       }
 }
+/** All results have arrived, and are prepared for the next scrape if one has shown those that they replace. */
+const arrive = async (): Promise<void> => {
+  for (let at = 0; at < monitors; at += 100) {
+    add(at, at + 100)
+    await nextTurn()
+  }
+  await recent.prepared
+}
 const scrape = async (maxSeries: number): Promise<unknown> => {
-  const runs = await recent.of(['Sql'], () => 'full')
-  const { text } = await confirmedSeries({ checks: confirmed(), isIsolated: undefined })
-  const { left } = await liveText(runs, { format: 'text', maxSeries, lastRuns: [] })
-  return await text('text', left)
+  const runs = await recent.of(['Sql'], () => 'full', 'own')
+  const series = await liveSeries(runs, { format: 'text', maxSeries, lastRuns: [] })
+  const mostOthers = Math.max(0, maxSeries - series.count)
+  const states = await confirmedSeries({ checks: confirmed(), isIsolated: undefined, mostOthers })
+  const { text, left } = await series.text(maxSeries - states.urgent)
+  return [text, (await states.text('text', left)).text]
 }
 const page = async (): Promise<unknown> => {
   const runs = await recent.of(['Sql'], () => 'full')
@@ -143,13 +153,18 @@ const note = async (name: string, work: () => Promise<unknown>): Promise<void> =
   rows[name] = row
   row.push(await measured(work))
 }
-for (let round = 0; round < rounds; round += 1) {
-  for (const [limit, maxSeries] of Object.entries({ 'usual limit': defaultMaxSeries, 'no limit': 1_000_000 })) {
-    add(0, monitors)
+for (const [limit, maxSeries] of Object.entries({ 'usual limit': defaultMaxSeries, 'no limit': 1_000_000 })) {
+  add(0, monitors)
+  await scrape(maxSeries)
+  for (let round = 0; round < rounds; round += 1) {
+    await note(`results of all monitors arrive, ${limit}`, arrive)
     await note(`scrape, ${limit}, all monitors changed`, async () => await scrape(maxSeries))
     add(0, 1)
+    await recent.prepared
     await note(`scrape, ${limit}, one monitor changed`, async () => await scrape(maxSeries))
   }
+}
+for (let round = 0; round < rounds; round += 1) {
   add(0, monitors)
   await note('page, all monitors changed', page)
   add(0, 1)

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { confirmedSeries } from '../../src/core/checks/reports/confirmed.ts'
 import type { LiveResult } from '../../src/core/checks/reports/live.ts'
-import { liveText } from '../../src/core/checks/reports/live.ts'
+import { liveSeries } from '../../src/core/checks/reports/live.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -22,7 +22,7 @@ const monitors = Array.from({ length: count }, (_, at) => ({ MonitorName: `tcp $
 const live = (): LiveResult =>
   recentRun(runOfResponse('Sql', 'Standard', { MonitorSummaries: monitors }), 1, { complete: false })
 const text = async (result: LiveResult, maxSeries: number) =>
-  await liveText([result], { format: 'text', maxSeries, lastRuns: [] })
+  await (await liveSeries([result], { format: 'text', maxSeries, lastRuns: [] })).text(maxSeries)
 const seriesIn = (page: string): readonly string[] => page.split('\n').filter((line) => /^[^#]/.test(line))
 const isUrgent = (line: string): boolean => {
   const [, at, check] = /monitor="tcp (\d+)",check="(\w+)"/.exec(line) ?? []
@@ -67,7 +67,7 @@ test('W22 /metrics writes no series of the families beyond its limit', async () 
     isSettled: true,
     blips: 0,
   }))
-  const confirmed = await confirmedSeries({ checks: fine, isIsolated: undefined })
+  const confirmed = await confirmedSeries({ checks: fine, isIsolated: undefined, mostOthers: 3 })
   expect((await confirmed.text('text', 3)).dropped).toBe(47)
   expect(written.length).toBe(3)
 })

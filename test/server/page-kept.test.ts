@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Run } from '../../src/core/checks/engine/index.ts'
 import { rememberDocuments } from '../../src/core/checks/reports/index.ts'
-import { liveText } from '../../src/core/checks/reports/live.ts'
+import { liveSeries } from '../../src/core/checks/reports/live.ts'
 import type { RecentRun } from '../../src/core/protocol/service/service.ts'
 import { cardsOf } from '../../src/core/server/pages/cards.ts'
 import { pageMarkup } from '../../src/core/server/pages/page-markup.ts'
@@ -42,7 +42,7 @@ function recent(monitors: Run['monitors']): RecentRun {
 const page = (run: RecentRun): string =>
   pageMarkup(cardsOf(['App'], [run], target), pageFacts(['App'], { base: target, at: instant })).markup
 const metrics = async (run: RecentRun): Promise<string> =>
-  (await liveText([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })).text
+  (await (await liveSeries([run], { format: 'text', maxSeries: 50_000, lastRuns: [] })).text(50_000)).text
 
 test('W22 what the page and /metrics write of a monitor is kept while its report is the same, and equals what they write anew', async () => {
   const reads = { count: 0 }

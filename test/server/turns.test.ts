@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
 import { mapPaced, pace } from '../../src/core/base/pace.ts'
-import { liveText } from '../../src/core/checks/reports/live.ts'
+import { liveSeries } from '../../src/core/checks/reports/live.ts'
 import type { RunMonitor } from '../../src/core/protocol/index.ts'
 import { recentRun, runOfResponse } from './recent.ts'
 
@@ -65,6 +65,6 @@ test('W22 simulated: a scrape lets others have their turns while it reads the re
     }) as RunMonitor
   })
   const live = recentRun({ ...run, monitors: watched }, 1)
-  const turns = await turnsDuring(liveText([live], { format: 'text', maxSeries: 50_000, lastRuns: [] }), () => done)
+  const turns = await turnsDuring(liveSeries([live], { format: 'text', maxSeries: 50_000, lastRuns: [] }), () => done)
   expect(turns.size).toBeGreaterThan(monitors / 2)
 })

@@ -15,6 +15,7 @@ import {
 } from '../../core/config/index.ts'
 import { type Log, type RunningServer, type StartOptions, stackOf, startServer } from '../../core/server/index.ts'
 import { type OpenOptions, type OwnAccounts, openCore } from '../../core/service/open.ts'
+import { collectStart } from '../io/heap.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
@@ -313,6 +314,8 @@ async function answer(
     const writePort = despiteOutages('those who wait for the port go on waiting', log, async () => {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
     })
+    // Nobody waits for an answer yet.
+    collectStart()
     const server = await startServer({
       service,
       runtime,

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../base/errors.ts'
-import type { LiveText } from '../checks/reports/index.ts'
+import type { LiveSeries } from '../checks/reports/index.ts'
 import type { Runtime, ServeOptions, Service, SignedRequest } from '../protocol/service/service.ts'
 import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
@@ -21,23 +21,23 @@ import type { WaitingAnswers } from './waiting.ts'
 /** For how many readers texts are kept. */
 const readersAtMost = 8
 
-type KeptText = { readonly reader: string; readonly of: readonly unknown[]; readonly text: LiveText }
+type Entry = { readonly reader: string; readonly of: readonly unknown[]; readonly series: LiveSeries }
 
-/** Keeps the latest text of each reader, which takes long to write and much memory. */
-export class KeptTexts {
-  /** That of the latest reader first. */
-  #entries: readonly KeptText[] = []
+/** Keeps the latest series of each reader with their text, which takes long to write and much memory. */
+export class KeptSeries {
+  /** Those of the latest reader first. */
+  #entries: readonly Entry[] = []
 
   /**
-   * The text of these objects and values, which `write` writes unless it wrote the text of the identical ones for this
-   * reader last. `reader`: equal for all who see the same in the same format.
+   * The series of these objects and values, which `make` makes unless it made those of the identical ones for this reader
+   * last. `reader`: equal for all who see the same in the same format.
    */
-  async of(reader: string, parts: readonly unknown[], write: () => Promise<LiveText>): Promise<LiveText> {
+  async of(reader: string, parts: readonly unknown[], make: () => Promise<LiveSeries>): Promise<LiveSeries> {
     const before = this.#entries.find((entry) => entry.reader === reader)
     const isSame = before?.of.length === parts.length && before.of.every((part, at) => part === parts[at])
-    const entry = before && isSame ? before : { reader, of: parts, text: await write() }
+    const entry = before && isSame ? before : { reader, of: parts, series: await make() }
     this.#entries = [entry, ...this.#entries.filter((other) => other.reader !== reader)].slice(0, readersAtMost)
-    return entry.text
+    return entry.series
   }
 }
 
@@ -162,7 +162,7 @@ export type ServerContext = {
   readonly isTrusted: (address: string) => boolean
   readonly origins: ReadonlySet<string>
   readonly metrics: Metrics
-  readonly keptTexts: KeptTexts
+  readonly keptSeries: KeptSeries
   readonly healthJson: HealthJson
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>

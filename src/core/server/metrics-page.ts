@@ -1,7 +1,7 @@
 import {
   type ExpositionFormat,
   type LiveOptions,
-  type LiveText,
+  type LiveSeries,
   loadConfirmed,
   loadLive,
   loadPrometheus,
@@ -30,13 +30,14 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const format = formatFor(headers.accept)
   const { droppedFamily, exposition, expositionTypes, renderFamilies, withoutNames } = await loadPrometheus()
   const { confirmedSeries } = await loadConfirmed()
-  const confirmed = await confirmedSeries(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined })
   const reader = [format, ...ServerType.values.map((type) => views(type))].join(' ')
-  const health = await healthText(server, runs, {
-    format,
-    reader,
-    maxSeries: options.metrics.maxSeries - confirmed.urgent,
+  const { maxSeries } = options.metrics
+  const results = await seriesOfResults(server, runs, { format, reader, maxSeries })
+  const confirmed = await confirmedSeries({
+    ...(runtime.confirmed?.(views) ?? { checks: [], isIsolated: undefined }),
+    mostOthers: Math.max(0, maxSeries - results.count),
   })
+  const health = await results.text(maxSeries - confirmed.urgent)
   const states = await confirmed.text(format, health.left)
   const parts = (await runtime.metrics?.(server.limits.readyMs)) ?? []
   const others = [
@@ -49,21 +50,19 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   return { status: 200, contentType: expositionTypes[format], body }
 }
 
-/** The metrics of the latest results. The text is kept until one of them changes or expires. */
-async function healthText(
-  { keptTexts, runtime }: ServerContext,
+/** The series of the latest results. They are kept until one of the results changes or expires. */
+async function seriesOfResults(
+  { keptSeries, runtime }: ServerContext,
   runs: readonly RecentRun[],
-  { format, reader, maxSeries }: Pick<LiveOptions, 'format' | 'maxSeries'> & { readonly reader: string },
-): Promise<LiveText> {
-  const { liveText } = await loadLive()
+  { reader, ...options }: Pick<LiveOptions, 'format' | 'maxSeries'> & { readonly reader: string },
+): Promise<LiveSeries> {
+  const { liveSeries } = await loadLive()
   const counting = runs.filter(({ expired }) => !expired).toSorted(freshestFirst)
   const facts = counting.flatMap(({ run, complete }) => [run, complete])
-  return await keptTexts.of(reader, [maxSeries, ...facts, 'of', ...runs.map(({ run }) => run)], () =>
-    liveText(counting, {
-      format,
-      maxSeries,
-      lastRuns: lastRuns(runs, runtime.facts.types),
-    }),
+  return await keptSeries.of(
+    reader,
+    [...facts, 'of', ...runs.map(({ run }) => run)],
+    async () => await liveSeries(counting, { ...options, lastRuns: lastRuns(runs, runtime.facts.types) }),
   )
 }
 

@@ -14,7 +14,7 @@ import { preloadReports } from '../checks/reports/index.ts'
 import type { Runtime, ServeOptions, Service } from '../protocol/service/service.ts'
 import { preloadFormats } from '../protocol/wire/index.ts'
 import { admit, trackConnections } from './connections.ts'
-import { KeptTexts, latestOn, type ServerContext, type ServerRehearsal } from './context.ts'
+import { KeptSeries, latestOn, type ServerContext, type ServerRehearsal } from './context.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed, stopping } from './handle.ts'
 import { HealthJson } from './health-json.ts'
@@ -306,7 +306,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     callerOf: callerOf(callerRules),
     origins: new Set(options.origins),
     metrics,
-    keptTexts: new KeptTexts(),
+    keptSeries: new KeptSeries(),
     healthJson: new HealthJson(),
     described: new DescribedInterface({ ...options, providers: start.runtime.facts.providers }),
     open: new Set(),

@@ -8,10 +8,14 @@ export type TimesOfRun = { readonly beganAt: number; readonly endedAt: number; r
 
 /** The latest report of a monitor at one depth. */
 export type LatestReport = TimesOfRun & {
+  /** The name of the monitor. */
+  readonly key: string
   readonly mode: ExecutionMode
   readonly report: MonitorReport
   /** When it ended, by the clock of the wall. */
   readonly endedOn: Date
+  /** Whether a scrape has shown it. */
+  isShown: boolean
 }
 
 /** A monitor with its latest report at each depth that has one, the one that began last first. Never empty. */
@@ -37,6 +41,8 @@ export type LatestOptions = {
   readonly onReport?:
     | ((type: ServerType, mode: ExecutionMode, report: MonitorReport, cause: RunCause) => void)
     | undefined
+  /** Called when a report takes the place of one that a scrape has shown. */
+  readonly onReplaced?: ((before: LatestOfMonitor, reports: LatestOfMonitor) => void) | undefined
 }
 
 /**
@@ -99,9 +105,11 @@ export class LatestReports {
     if (before !== undefined && before.beganAt > beganAt) return
     // What a caller takes from the schedule is no other run.
     const isNew = existing?.some((latest) => latest.beganAt === beganAt && latest.endedAt === endedAt) !== true
-    const made = { mode, report, beganAt, endedAt, cause, endedOn }
-    ofType.reports.set(report.name, others.length === 0 ? [made] : [...others, made].sort(latestFirst))
+    const made = { key: report.name, mode, report, beganAt, endedAt, cause, endedOn, isShown: false }
+    const reports = others.length === 0 ? [made] : [...others, made].sort(latestFirst)
+    ofType.reports.set(report.name, reports)
     if (!existing) ofType.order = undefined
+    else if (before?.isShown) this.#options.onReplaced?.(existing, reports)
     if (isNew) this.#options.onReport?.(type, mode, report, cause)
   }
 

@@ -29,10 +29,10 @@ type Incident = {
 export type ConfirmedSeries = {
   /** How many of them are never omitted. */
   readonly urgent: number
-  /** The text with as many of the others as there may be, and the number of those that it omits. */
+  /** The text with as many of the others as there may be `within` the limit, and the number of those that it omits. */
   readonly text: (
     format: ExpositionFormat,
-    mostOthers: number,
+    within: number,
   ) => Promise<{ readonly text: string; readonly dropped: number }>
 }
 
@@ -47,43 +47,52 @@ export type ConfirmedSeries = {
 export async function confirmedSeries({
   checks,
   isIsolated,
+  mostOthers = Number.POSITIVE_INFINITY,
 }: {
   readonly checks: Iterable<Check>
   readonly isIsolated: boolean | undefined
+  /** How many series of checks that need no attention a text has at most. The others are counted, and not kept. */
+  readonly mostOthers?: number | undefined
 }): Promise<ConfirmedSeries> {
   const breathe = pace()
   const all = rows.map((): Check[] => [])
   const isExported = itemLimit()
-  let urgent = 0
+  const others = rows.map(() => 0)
+  let [count, urgent, beyond] = [0, 0, 0]
   for (const check of checks) {
     const isUrgent = needsAttention(check)
     if (isExported(check, isUrgent)) {
       for (let at = 0; at < rows.length; at += 1) {
         const row = rows[at]
         if (row?.value(check) === undefined) continue
-        all[at]?.push(check)
-        if (isUrgent) urgent += countOf(row, check)
+        const series = countOf(row, check)
+        const before = others[at] ?? 0
+        if (isUrgent) urgent += series
+        else if (before >= mostOthers) beyond += series
+        else others[at] = before + series
+        if (isUrgent || before < mostOthers) all[at]?.push(check)
       }
     }
-    const turn = breathe()
+    count += 1
+    const turn = count % checksAtOnce === 0 ? breathe() : undefined
     if (turn) await turn
   }
   const isolated = isIsolated === undefined ? '' : lineOf(isolation)({ value: Number(isIsolated) })
   return {
     urgent,
-    text: async (format, mostOthers) => {
+    text: async (format, within) => {
       const texts: string[] = []
-      let left = mostOthers
-      let dropped = 0
+      let left = Math.min(within, mostOthers)
+      let dropped = beyond
       for (const [at, { write, ...row }] of written.entries()) {
         const lines: string[] = []
-        for (const check of all[at] ?? []) {
+        for (const [index, check] of (all[at] ?? []).entries()) {
           const count = countOf(row, check)
-          const within = needsAttention(check) ? count : Math.min(count, left)
-          if (within > 0) lines.push(...samplesOf(row, check).slice(0, within).map(write))
-          if (!needsAttention(check)) left -= within
-          dropped += count - within
-          const turn = breathe()
+          const most = needsAttention(check) ? count : Math.min(count, left)
+          if (most > 0) lines.push(...samplesOf(row, check).slice(0, most).map(write))
+          if (!needsAttention(check)) left -= most
+          dropped += count - most
+          const turn = index % checksAtOnce === 0 ? breathe() : undefined
           if (turn) await turn
         }
         texts.push(renderLines(row, lines.join(''), format))
@@ -92,6 +101,9 @@ export async function confirmedSeries({
     },
   }
 }
+
+/** How many checks are handled in one step: to look at the clock takes longer than one of them. */
+const checksAtOnce = 32
 
 /** Whether the check is not ok, or its latest run shows something that is not confirmed. */
 const needsAttention = ({ level, isSettled, incident }: Check): boolean =>

@@ -4,7 +4,7 @@ import { loadConfirmed, loadLive, reports } from './formats.ts'
 export type { ExpositionFormat } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { loadConfirmed, loadLive, loadPrometheus, type ReportName, reports } from './formats.ts'
-export type { LiveOptions, LiveText } from './live.ts'
+export type { LiveOptions, LiveSeries } from './live.ts'
 export { type ResultRecord, read, readMonitor, records } from './read.ts'
 export {
   bySeverity,

@@ -1,6 +1,6 @@
 import { entryOf } from '../../base/lazy.ts'
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
-import { ExecutionMode, type RunDocument } from '../../protocol/index.ts'
+import { ExecutionMode, type RunDocument, type RunMonitor } from '../../protocol/index.ts'
 import type { Family, Sample } from '../../protocol/service/family.ts'
 import { type ExpositionFormat, labelTexts, lineOf, renderFamilies, renderLines } from './exposition.ts'
 import {
@@ -10,7 +10,6 @@ import {
   type FamilyOf,
   gather,
   lastRunName,
-  levelOf,
   merged,
   monitorOf,
   monitorRows,
@@ -32,57 +31,111 @@ export type LiveResult = {
 }
 export type LiveOptions = {
   readonly format: ExpositionFormat
-  readonly maxSeries: number
   /** The samples of the metric that remains when the results have expired. */
   readonly lastRuns: readonly Sample[]
+  /** How many series a text will probably have at most. */
+  readonly maxSeries: number
 }
 
 /** Metrics as text. `left`: how many series more there may be. `dropped`: how many it omits. */
 export type LiveText = { readonly text: string; readonly left: number; readonly dropped: number }
 
+/** The series of the latest results, before a limit on their number. */
+export type LiveSeries = {
+  readonly count: number
+  /** Their text with at most so many of them. It is made once for the same limit. */
+  readonly text: (maxSeries: number) => Promise<LiveText>
+}
+
 /**
- * The metrics of the latest results as text. The text of a monitor is cached while its results are the same, so
- * that a new text joins cached ones. Other work gets its turn meanwhile.
+ * The metrics of the latest results. The text of a monitor is cached while its results are the same, so that a new text
+ * joins cached ones. Other work gets its turn meanwhile.
  */
-export async function liveText(
-  results: readonly LiveResult[],
-  { format, maxSeries, lastRuns }: LiveOptions,
-): Promise<LiveText> {
+export async function liveSeries(results: readonly LiveResult[], options: LiveOptions): Promise<LiveSeries> {
+  let series: Series | undefined = await seriesIn(results, options)
+  const count = series.counts.all
+  let latest: { readonly maxSeries: number; readonly text: Promise<LiveText> } | undefined
+  return {
+    count,
+    text: async (maxSeries) => {
+      if (latest?.maxSeries !== maxSeries) {
+        const one = series ?? (await seriesIn(results, options))
+        // Of a reader who does not come back, only the text remains.
+        series = undefined
+        latest = { maxSeries, text: textOf(one, maxSeries) }
+      }
+      return await latest.text
+    },
+  }
+}
+
+type Series = {
+  readonly types: readonly Family[]
+  readonly monitors: readonly MonitorLines[]
+  readonly counts: Counts
+  readonly format: ExpositionFormat
+}
+
+async function seriesIn(results: readonly LiveResult[], { format, lastRuns, maxSeries }: LiveOptions): Promise<Series> {
   const breathe = pace()
-  // Once the series so far exceed the limit, text waits until it is known which of them are within it.
-  let sum = 0
-  const written = await mapPaced(await monitorsIn(results, breathe), breathe, ({ type, at }) => {
-    const one = linesOf(type, at, sum <= maxSeries)
-    sum += one.count
-    return one
-  })
-  const places = await mapPaced(results, breathe, placeOf)
-  for (const { reading } of places) await mapPaced(reading.monitors, breathe, levelOf)
-  const types = typeFamilies(places, lastRuns)
+  const read: Read[] = []
+  for (const result of results) {
+    const readings = await mapPaced(result.run.monitors, breathe, readMonitor)
+    read.push({ ...result, readings })
+  }
+  const written = await writtenLines(read, maxSeries, breathe)
+  const types = typeFamilies(await mapPaced(read, breathe, placeOf), lastRuns)
   await breathe()
-  const unique = await uniqueLines(written, breathe)
-  const ofTypes = types.reduce((all, { samples }) => all + samples.length, 0)
-  const all = unique.reduce((all, { count }) => all + count, ofTypes)
-  const limit = all > maxSeries ? new SeriesLimit(maxSeries - urgentIn(types, unique)) : undefined
+  const monitors = await uniqueLines(written, breathe)
+  return { types, monitors, counts: await countsIn(types, monitors, breathe), format }
+}
+
+async function textOf({ types, monitors, counts, format }: Series, maxSeries: number): Promise<LiveText> {
+  const breathe = pace()
+  const limit = counts.all > maxSeries ? new SeriesLimit(maxSeries - counts.urgent) : undefined
   const texts = [renderFamilies(limit ? types.map((family) => limit.within(family)) : types, format)]
-  const last = limit ? limit.lastRow(unique) : rows.length
-  await mapPaced(unique, breathe, (one) => write(one, last))
-  const unusual = unique.filter(({ urgent }) => urgent.size > 0)
+  const last = limit ? limit.lastRow(counts) : rows.length
+  const unusual = monitors.filter(({ urgent }) => urgent.size > 0)
   for (const [at, row] of rows.entries()) {
     // Beyond the limit, only monitors with a state that is not ok have lines.
-    const some = at <= last ? unique : unusual
-    if (at > last) limit?.omit(unique, at)
-    const lines = await joined(some, breathe, (one) => (limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')))
+    const some = at <= last ? monitors : unusual
+    if (at > last) limit?.omit(counts.usual[at])
+    const lines = await joined(some, breathe, (one) => {
+      write(one, last)
+      return limit ? limit.linesOf(one, at) : (one.lines[at] ?? '')
+    })
     texts.push(renderLines(row, lines, format))
     await breathe()
   }
-  return { text: texts.join(''), left: limit ? 0 : Math.max(0, maxSeries - all), dropped: limit?.dropped ?? 0 }
+  const left = limit ? 0 : Math.max(0, maxSeries - counts.all)
+  return { text: texts.join(''), left, dropped: limit?.dropped ?? 0 }
 }
 
-function urgentIn(types: readonly Family[], monitors: readonly MonitorLines[]): number {
-  let urgent = types.flatMap(({ samples }) => samples).filter((sample) => sample.urgent === true).length
-  for (const one of monitors) for (const row of one.urgent.values()) urgent += row.filter(Boolean).length
-  return urgent
+/** How many series there are, in all and by row. */
+type Counts = {
+  readonly all: number
+  readonly urgent: number
+  /** By row, the series of the monitors without urgent ones. */
+  readonly usual: readonly number[]
+  /** By row, the series of all monitors that are not urgent. */
+  readonly others: readonly number[]
+}
+
+async function countsIn(types: readonly Family[], monitors: readonly MonitorLines[], breathe: Pace): Promise<Counts> {
+  const [usual, others] = [rows.map(() => 0), rows.map(() => 0)]
+  const ofTypes = types.flatMap(({ samples }) => samples)
+  let [all, urgent] = [ofTypes.length, ofTypes.filter((sample) => sample.urgent === true).length]
+  await mapPaced(monitors, breathe, (one) => {
+    all += one.count
+    for (let at = 0; at < rows.length; at += 1) {
+      const count = one.counts[at] ?? 0
+      const ofRow = one.urgent.get(at)?.filter(Boolean).length ?? 0
+      urgent += ofRow
+      others[at] = (others[at] ?? 0) + count - ofRow
+      if (one.urgent.size === 0) usual[at] = (usual[at] ?? 0) + count
+    }
+  })
+  return { all, urgent, usual, others }
 }
 
 /** The rows of a monitor, in the order of the text. */
@@ -113,7 +166,7 @@ type MonitorLines = {
 }
 
 /** How many texts are joined in one step, which copies them. */
-const textsAtOnce = 500
+const textsAtOnce = 100
 
 /** The texts of these monitors as one, with turns for others between them. */
 async function joined<T>(all: readonly T[], breathe: Pace, textOf: (one: T) => string): Promise<string> {
@@ -145,18 +198,16 @@ class SeriesLimit {
     return { ...family, samples: family.samples.filter(({ urgent }) => this.#keeps(urgent === true)) }
   }
 
-  /** Counts the series of this row of the monitors without urgent ones, all of which are beyond the limit. */
-  omit(monitors: readonly MonitorLines[], at: number): void {
-    for (const { counts, urgent } of monitors) if (urgent.size === 0) this.#dropped += counts[at] ?? 0
+  /** Omits series that are all beyond the limit. */
+  omit(count = 0): void {
+    this.#dropped += count
   }
 
   /** The last row with series that are not urgent and within the limit. The types have been counted. */
-  lastRow(monitors: readonly MonitorLines[]): number {
+  lastRow({ others }: Counts): number {
     let left = this.#left
-    return rows.findIndex((_, at) => {
-      for (const { counts, urgent } of monitors) {
-        left -= (counts[at] ?? 0) - (urgent.get(at)?.filter(Boolean).length ?? 0)
-      }
+    return others.findIndex((count) => {
+      left -= count
       return left <= 0
     })
   }
@@ -194,27 +245,36 @@ class SeriesLimit {
 /** A monitor at one depth. */
 type AtDepth = { readonly mode: ExecutionMode; readonly beganAt: number; readonly reading: MonitorReading }
 
-type Monitors = { readonly type: string; readonly at: readonly AtDepth[] }
+type Read = LiveResult & { readonly readings: readonly MonitorReading[] }
 
-/** The monitors of each type, each with its results, the one that began last first. */
-async function monitorsIn(results: readonly LiveResult[], breathe: Pace): Promise<readonly Monitors[]> {
-  const all: Monitors[] = []
-  for (const [type, ofType] of Map.groupBy(results, (result) => result.type)) {
-    const byKey = new Map<string, AtDepth[]>()
-    for (const { mode, run, places } of ofType) {
-      const readings = await mapPaced(run.monitors, breathe, readMonitor)
-      for (const [index, reading] of readings.entries()) {
-        const { key, beganAt } = places[index] ?? { key: String(index), beganAt: 0 }
-        const before = byKey.get(key)
-        const one = { mode, beganAt, reading }
-        if (before) before.push(one)
-        else byKey.set(key, [one])
-      }
-    }
-    for (const at of byKey.values()) all.push({ type, at: at.length < 2 ? at : at.sort(latestFirst) })
-    await breathe()
+/** The lines of the monitors of each type, with the results of each at all depths, the one that began last first. */
+async function writtenLines(read: readonly Read[], maxSeries: number, breathe: Pace): Promise<readonly MonitorLines[]> {
+  const written: MonitorLines[] = []
+  // Once the series so far exceed the limit, text waits until it is known which of them are within it.
+  let sum = 0
+  const add = (type: string, at: readonly AtDepth[]): void => {
+    const one = linesOf(type, at, sum <= maxSeries)
+    sum += one.count
+    written.push(one)
   }
-  return all
+  for (const [type, ofType] of Map.groupBy(read, (result) => result.type)) {
+    const [{ mode, readings } = { mode: 'Basic' as const, readings: [] }, ...deeper] = ofType
+    if (deeper.length === 0) {
+      await mapPaced(readings, breathe, (reading) => add(type, [{ mode, beganAt: 0, reading }]))
+      continue
+    }
+    const byKey = new Map<string, AtDepth[]>()
+    for (const { mode, readings, places } of ofType) {
+      let index = 0
+      await mapPaced(readings, breathe, (reading) => {
+        const { key, beganAt } = places[index] ?? { key: String(index), beganAt: 0 }
+        index += 1
+        entryOf(byKey, key, () => []).push({ mode, beganAt, reading })
+      })
+    }
+    await mapPaced(byKey.values(), breathe, (at) => add(type, at.sort(latestFirst)))
+  }
+  return written
 }
 
 const depthOf = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
@@ -235,6 +295,23 @@ function linesOf(type: string, at: readonly AtDepth[], writes: boolean): Monitor
   const lines = countLines(type, withoutSuperseded(at), writes)
   if (latest) linesByReading.set(latest, { type, at, lines })
   return lines
+}
+
+/**
+ * Makes the lines of a monitor that take the place of those of `former`, if these have been made: the next text finds them.
+ * `atDepth`: its new results. Text is made of what there was text of.
+ */
+export function prepareLines(
+  former: RunMonitor,
+  atDepth: (mode: ExecutionMode) => { readonly monitor: RunMonitor; readonly beganAt: number } | undefined,
+): void {
+  const before = linesByReading.get(readMonitor(former))
+  if (!before) return
+  const at = before.at.flatMap(({ mode }): AtDepth[] => {
+    const { monitor, beganAt } = atDepth(mode) ?? {}
+    return monitor && beganAt !== undefined ? [{ mode, beganAt, reading: readMonitor(monitor) }] : []
+  })
+  write(linesOf(before.type, at.sort(latestFirst), false), before.lines.lastWritten)
 }
 
 function countLines(type: string, readings: readonly MonitorReading[], writes: boolean): MonitorLines {
@@ -363,8 +440,8 @@ function typeFamilies(places: readonly TypePlace[], lastRuns: readonly Sample[])
   })
 }
 
-const placeOf = ({ type, mode, run, complete }: LiveResult): TypePlace => ({
-  reading: { type, mode, error: undefined, ...readRun(run) },
+const placeOf = ({ type, mode, run, readings, complete }: Read): TypePlace => ({
+  reading: { type, mode, error: undefined, ...readRun(run, readings) },
   server: {},
   type: { type, depth: mode },
   complete,

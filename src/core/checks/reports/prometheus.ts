@@ -1,4 +1,3 @@
-import { oncePerObject } from '../../base/lazy.ts'
 import { rehearsalLabels } from '../../protocol/index.ts'
 import type { Family, Labels, Sample } from '../../protocol/service/family.ts'
 import { expositionTypes, labelSet, renderFamilies } from './exposition.ts'
@@ -187,7 +186,7 @@ export const typeRows: readonly FamilyOf<TypePlace>[] = [
     samples: ({ reading, type }) => {
       if (reading.error) return []
       const counts = { ok: 0, warn: 0, 'not checked': 0, fail: 0 } satisfies Record<Level, number>
-      for (const monitor of reading.monitors) counts[levelOf(monitor)] += 1
+      for (const monitor of reading.monitors) counts[countedLevel(monitor)] += 1
       return worstFirst
         .toReversed()
         .map((level) => ({ labels: { ...type, status: statuses[level] }, value: counts[level] }))
@@ -234,7 +233,6 @@ const statuses: Readonly<Record<Level, string>> = {
   'not checked': 'not_checked',
   fail: 'failed',
 }
-export const levelOf = oncePerObject(countedLevel)
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
 

@@ -98,9 +98,11 @@ function levelOf(
   return isOfLoad && parts.length > 0 ? own : levels[status]
 }
 
-/** Reads a run from its fields, without parsing any text. */
-export function readRun(run: RunDocument): Answered {
-  const monitors = run.monitors.map(readMonitor)
+/** Reads a run from its fields, without parsing any text. `monitors`: its own, where they are read already. */
+export function readRun(
+  run: RunDocument,
+  monitors: readonly MonitorReading[] = run.monitors.map(readMonitor),
+): Answered {
   return {
     level: levelOf(run.status, monitors, () => monitors.flatMap(({ results }) => results)),
     message: sanitizeLine(run.message),

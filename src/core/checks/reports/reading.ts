@@ -294,8 +294,13 @@ export const shownLevel = ({ level, results }: MonitorReading): Level =>
   worst([level, ...results.map((result) => result.level)])
 
 /** The level of a monitor and of its results that count. */
-export const countedLevel = ({ level, results }: MonitorReading): Level =>
-  worst([level, ...counting(results).map((result) => result.level)])
+export function countedLevel({ level, results }: MonitorReading): Level {
+  let worst = level
+  for (const { level: own, isLoad } of results) {
+    if (!isLoad && own !== worst && worstFirst.indexOf(own) < worstFirst.indexOf(worst)) worst = own
+  }
+  return worst
+}
 
 type Graded = { readonly level: Level }
 /**

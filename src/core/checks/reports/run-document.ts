@@ -340,8 +340,9 @@ const isUnchecked = ({ status, results }: RunMonitor): boolean => {
 function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunView): string {
   const total = monitors.length
   const sentences = (belongs: (result: RunResult) => boolean): string[] =>
+    // Of a monitor that is ok, no result that counts says anything.
     monitors.flatMap((monitor) =>
-      counting(monitor, monitor.results)
+      (monitor.status === 'ok' ? [] : counting(monitor, monitor.results))
         .filter((result) => belongs(result) && result.fault !== 'dependency')
         .map((result) => sentence(monitor, result)),
     )

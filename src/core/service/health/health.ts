@@ -252,7 +252,9 @@ export function healthPart(
     latest: () => latest,
     open: async () => {
       const { RecentRuns } = await import('./recent.ts')
-      latest = new (await loadLatest()).LatestReports({ now, date: () => new Date(civilNow()), onReport: onLatest })
+      const onReplaced: LatestOptions['onReplaced'] = (before, reports) => recent?.replaced(before, reports)
+      const date = () => new Date(civilNow())
+      latest = new (await loadLatest()).LatestReports({ now, date, onReport: onLatest, onReplaced })
       exceeded = (await loadHoldDuration()).exceededInMemory()
       serving = (await loadServing()).servingFrom(context, isDeclaredBy)
       recent = new RecentRuns(latest, context)

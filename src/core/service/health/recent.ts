@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
 import type {
   EngineContext,
@@ -7,7 +8,7 @@ import type {
   Run,
   Shared,
 } from '../../checks/engine/index.ts'
-import { documentOf, reportUpTo, runDocument } from '../../checks/reports/index.ts'
+import { documentOf, loadLive, reportUpTo, runDocument } from '../../checks/reports/index.ts'
 import { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { HealthViews, RecentRun } from '../../protocol/service/service.ts'
 
@@ -19,12 +20,18 @@ type Composed = {
   readonly byReader: Map<string, Pick<RecentRun, 'run' | 'places'>>
 }
 
+const everyType = (): boolean => true
+
 /** The latest results of all types, as `/metrics` and the status page show them. */
 export class RecentRuns {
   readonly #latest: LatestReports
   readonly #context: EngineContext
   readonly #whole = new Map<string, Run>()
   readonly #composed = new Map<string, Composed>()
+  /** The reports that take the place of some that a scrape has shown, until they are prepared. */
+  readonly #replaced: (readonly [before: LatestOfMonitor, reports: LatestOfMonitor])[] = []
+  /** Resolves when all results that have arrived are prepared for the next scrape. */
+  prepared: Promise<void> = Promise.resolve()
   /** Measures the machine since the reader before. */
   #measure: ReturnType<EngineContext['measureState']>
 
@@ -39,6 +46,33 @@ export class RecentRuns {
     this.#whole.set(`${run.mode} ${type}`, run)
   }
 
+  /**
+   * Makes what the next scrape shows of these reports, in a turn of its own. Without a scrape in between, that of a monitor is
+   * made once, and one that comes earlier makes the rest itself. Only for readers who may see everything.
+   */
+  replaced(before: LatestOfMonitor, reports: LatestOfMonitor): void {
+    if (this.#replaced.push([before, reports]) > 1) return
+    // What fails here fails again in the scrape, which says so.
+    this.prepared = this.#prepare()
+      .catch(() => {})
+      .finally(() => {
+        this.#replaced.length = 0
+      })
+  }
+
+  async #prepare(): Promise<void> {
+    await nextTurn()
+    const { prepareLines } = await loadLive()
+    // What arrives meanwhile is in the list, too.
+    await mapPaced(this.#replaced, pace(), ([[latest], reports]) => {
+      if (!latest) return
+      prepareLines(documentOf(latest.report, everyType, 'full'), (mode) => {
+        const source = atDepth(mode, reports)
+        return source && { monitor: documentOf(source.report, everyType, 'full'), beganAt: source.beganAt }
+      })
+    })
+  }
+
   /** The runs of each of these types and depths with results, for a reader with these views. `which`: `LatestReports.of` */
   async of(types: readonly ServerType[], views: HealthViews, which?: 'own'): Promise<readonly RecentRun[]> {
     const recent: RecentRun[] = []
@@ -50,6 +84,7 @@ export class RecentRuns {
         const counting = await this.#compose(`${scope}${mode} ${type}`, mode, monitors, breathe)
         const composed = counting ?? (await this.#compose(`${scope}${mode} ${type}`, mode, all, breathe))
         if (!composed) continue
+        if (which === 'own' && views(type) === 'full') for (const source of composed.sources) source.isShown = true
         const documents = await this.#documentsOf(type, composed, views, breathe)
         const ageSeconds = this.#ageOf(composed)
         recent.push({
@@ -92,9 +127,11 @@ export class RecentRuns {
   ): Promise<Composed | undefined> {
     await breathe()
     if (!monitors.some((reports) => reports.some((latest) => latest.mode === mode))) return undefined
-    const sources = (await mapPaced(monitors, breathe, (reports) => atDepth(mode, reports))).filter(
-      (source) => source !== undefined,
-    )
+    const sources: LatestReport[] = []
+    await mapPaced(monitors, breathe, (reports) => {
+      const source = atDepth(mode, reports)
+      if (source) sources.push(source)
+    })
     await breathe()
     const before = this.#composed.get(key)
     if (before && isSame(before.sources, sources)) return before
@@ -113,17 +150,19 @@ export class RecentRuns {
     this.#whole.delete(key)
     const measured = this.#measure
     this.#measure = this.#context.measureState()
-    const times = sources.filter((source) => source.mode === mode)
-    const first = times.reduce((a, b) => (b.endedOn < a.endedOn ? b : a))
-    return {
-      id: '',
-      mode,
-      startedAt: new Date(first.endedOn.getTime() - first.report.durationMs),
-      endedAt: times.reduce((last, { endedOn }) => (endedOn > last ? endedOn : last), first.endedOn),
-      durationMs: times.reduce((max, { report }) => Math.max(max, report.durationMs), 0),
-      monitors: reports,
-      serverState: measured(),
+    let [first, last, durationMs] = [undefined as LatestReport | undefined, 0, 0]
+    // Of the clock of the wall, which may be set between two of them.
+    let firstMs = Number.POSITIVE_INFINITY
+    for (const source of sources) {
+      if (source.mode !== mode) continue
+      const ms = source.endedOn.getTime()
+      if (ms < firstMs) [first, firstMs] = [source, ms]
+      last = Math.max(last, ms)
+      durationMs = Math.max(durationMs, source.report.durationMs)
     }
+    const startedAt = new Date(firstMs - (first?.report.durationMs ?? 0))
+    const endedAt = new Date(last)
+    return { id: '', mode, startedAt, endedAt, durationMs, monitors: reports, serverState: measured() }
   }
 
   async #documentsOf(type: ServerType, { run, sources, byReader }: Composed, views: HealthViews, breathe: Pace) {
@@ -138,8 +177,7 @@ export class RecentRuns {
     const flags = { IncludeServerStateInformation: true }
     const whole = view === 'full' ? monitors : undefined
     const document = runDocument(run, { type, correlationId: run.id, flags, view, reads, monitors: whole })
-    const places = sources.map(({ report, beganAt }) => ({ key: report.name, beganAt }))
-    const made = { run: document, places }
+    const made = { run: document, places: sources }
     byReader.set(key, made)
     return made
   }
