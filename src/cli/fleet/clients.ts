@@ -1,6 +1,7 @@
 import { Fault } from '../../core/base/errors.ts'
 import { filesWithin, patienceMs } from '../../core/base/files/index.ts'
 import { ProbeError } from '../../core/base/probe-error.ts'
+import { proxySetting } from '../../core/base/proxy-variables.ts'
 import type { Secret } from '../../core/base/settings/index.ts'
 import { type Client, type CredentialSource, openClient, Trust } from '../../core/client/index.ts'
 import type { Io } from '../io/io.ts'
@@ -78,7 +79,7 @@ export class FleetClients {
       caFile,
       trust,
       insecureHttp: own.insecureHttp || target.insecureHttp,
-      env: proxy === undefined ? env : { https_proxy: proxy, http_proxy: proxy },
+      env: proxy === undefined ? env : { [proxySetting]: proxy },
       credential: target.credential
         ? fromSecret(target.credential)
         : { ...signIn, current: () => this.#signIns.use(() => signIn.current()) },
