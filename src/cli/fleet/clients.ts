@@ -50,16 +50,11 @@ export class FleetClients {
   /** Throws a Fault for a server that cannot be requested, such as one with an unusable CA file. */
   open(target: FleetTarget): CommandSession {
     const client = this.#client(target)
-    const { healthCheck, serverTypes } = client
     return {
       env: this.#io.env,
       target: { kind: 'server', url: target.url, origin: '--server' },
       label: shownUrl(target.url),
-      service: {
-        ...client,
-        healthCheck: (request, call) => this.#requests.use(() => healthCheck(request, call)),
-        serverTypes: (request, call) => this.#requests.use(() => serverTypes(request, call)),
-      },
+      service: client,
       runtime: undefined,
       [Symbol.asyncDispose]: async () => client.close(),
     }
@@ -83,6 +78,7 @@ export class FleetClients {
       credential: target.credential
         ? fromSecret(target.credential)
         : { ...signIn, current: () => this.#signIns.use(() => signIn.current()) },
+      inTurn: (work) => this.#requests.use(work),
     })
   }
 }
