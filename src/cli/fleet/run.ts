@@ -129,9 +129,9 @@ async function askAll(
     display.update(out.text)
     let turn = Promise.resolve()
     const begin = (): Promise<void> => {
-      const begun = turn.then(work)
+      const worker = turn.then(work)
       turn = turn.then(nextTurn)
-      return begun
+      return worker
     }
     await Promise.all(Array.from({ length: Math.min(atOnce, targets.length) }, begin))
   } finally {
