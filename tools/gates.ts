@@ -199,7 +199,7 @@ itself. A server is then asked for its configuration before the checks. A value 
     '## This machine',
     fileTable(),
     '## Many servers',
-    'With `--server` repeated, `--profile` with `*` or `--fleet`, each row has the code that its server has in the table above. The command exits with 0 if all are 0, with 3 if any server is unhealthy, could not be reached (6) or timed out (7), else with 12 if any is not configured, else with the code that all others than 0 share, else with 10. `SVC_TOKEN` and `--wait` beside several servers are exit 2.',
+    'With `--server` repeated, `--profile` with `*` or `--fleet`, each row has the code that its server has in the table above. The command exits with 0 if all are 0, with 3 if any server is unhealthy, could not be reached (6) or timed out (7), else with 12 if any is not configured, else with the code that all others than 0 share, else with 10. `SVC_TOKEN`, `--watch`, `--interval`, `--until`, `--within` and `--wait` beside several servers are exit 2.',
     manyTable(),
     '## Formats and `--wait`',
     'The exit code is the same in every format but `nagios`, and with and without `--wait`.',

@@ -127,7 +127,17 @@ describe('O53 the table of many servers', () => {
       '',
       '✗ UNHEALTHY  fleet.yaml · 41 servers · 40 not reached · Standard · 1.2 s',
     ])
-    const address = table(Object.fromEntries(names.map((name, at) => [name, { url: `http://10.0.0.1:${at + 1}` }])))
+    // The remedies of some errors name the port.
+    const hinted = (url: string): Entry => {
+      const { Error: error, ...entry } = refused(url)
+      return {
+        ...entry,
+        Error: error && { ...error, hints: [`Is ${url} correct? svc serve --port ${new URL(url).port}`] },
+      }
+    }
+    const urls = names.map((name, at) => [name, `http://10.0.0.1:${at + 1}`] as const)
+    const address = table(Object.fromEntries(urls.map(([name, url]) => [name, { url, entries: [hinted(url)] }])))
+    expect(address.join()).not.toContain('svc serve')
     expect(address[0]).toBe('  ✗ exit 6  40 servers  at 10.0.0.1  the server refuses connections (ECONNREFUSED)')
   })
 
@@ -150,6 +160,35 @@ describe('O53 the table of many servers', () => {
     expect(table({ a: well }, { detail: 'verbose' })[0]).toMatch(
       /^ {2}✓ exit 0 {2}a +App is healthy: 2 monitors passed/,
     )
+  })
+
+  test('a server that could not be asked has the remedy below, and servers that have the same have it once', () => {
+    const closed = (name: string): Entry => ({
+      ...refused(`http://${name}`, 4),
+      Error: {
+        code: 'Unauthorized',
+        exitCode: 4,
+        message: `http://${name} requires sign-in (401)`,
+        hints: [`Sign in: svc login --server http://${name}`],
+      },
+    })
+    const entriesOf = (...names: readonly string[]) =>
+      Object.fromEntries(names.map((name) => [name, { entries: [closed(name)] }]))
+    expect(table(entriesOf('a')).slice(0, 2)).toEqual([
+      '  ? exit 4  a    http://a requires sign-in (401)',
+      `${' '.repeat(19)}Sign in: svc login --server http://a`,
+    ])
+    expect(table(entriesOf('a', 'b', 'c')).slice(0, 2)).toEqual([
+      '  ? exit 4  3 servers    the server requires sign-in (401)',
+      `${' '.repeat(27)}Sign in: svc login --server URL`,
+    ])
+    const hint = 'Is the port right?'
+    const unreachable = (name: string): Entry => {
+      const entry = refused(`http://${name}`)
+      return { ...entry, Error: { code: 'Unreachable', exitCode: 6, message: `${name} is silent`, hints: [hint] } }
+    }
+    const two = table({ a: { entries: [unreachable('a')] }, b: { entries: [unreachable('b')] } })
+    expect(two.filter((line) => line.includes(hint))).toHaveLength(1)
   })
 
   test('without a failure, the table is one line and the verdict', () => {
@@ -228,6 +267,8 @@ describe('O53 flags beside several servers', () => {
     [[...fleet, '--config', 'x'], {}, '--fleet and --config cannot be combined'],
     [[...two, '--local'], {}, '--server and --local cannot be combined'],
     [[...two, '--wait', '5s'], {}, '--wait takes one server'],
+    [[...two, '--watch'], {}, '--watch takes one server'],
+    [[...two, '--watch', '--interval', '5s'], {}, '--watch takes one server'],
     [[...two, '--until', 'healthy', '--within', '5s'], {}, '--until takes one server'],
     [two, { SVC_TOKEN: 'abc' }, 'SVC_TOKEN is set, and several servers would get it'],
     [two, { SVC_CONFIG: '' }, 'SVC_CONFIG is set but empty'],
@@ -329,6 +370,26 @@ describe('O53 the answers of several servers', () => {
     const unset = await home.run(args)
     expect(unset.code).toBe(12)
     expect(unset.stdout).toMatch(/\? exit 12 +east .*the variable EAST is not set/s)
+  })
+
+  test('K5 the proxy of an entry gets the requests to its server only, in place of HTTP_PROXY', async () => {
+    // Real proxies for plain http: they get the whole URL, and no look-up of these names succeeds.
+    await using own = await httpPeer(healthy())
+    await using usual = await httpPeer(healthy())
+    const entries = [
+      `{name: east, url: 'http://east.test', insecureHttp: true, proxy: '${own.origin}'}`,
+      "{name: west, url: 'http://west.test', insecureHttp: true}",
+      "{name: north, url: 'http://north.test', insecureHttp: true, proxy: 'http://127.0.0.1:1'}",
+    ]
+    const args = ['health', '-t', 'Sql', '--fleet', fleetFile(`servers: [${entries.join(', ')}]`)]
+    const { code, stdout } = await home.run(args, { env: { HTTP_PROXY: usual.origin, NO_PROXY: 'east.test' } })
+    expect(own.requestLines()).toEqual([expect.stringMatching(/^GET http:\/\/east\.test\/healthcheck\?/)])
+    expect(usual.requestLines()).toEqual([expect.stringMatching(/^GET http:\/\/west\.test\/healthcheck\?/)])
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/✗ exit 6 +north +.*the proxy of `proxy:` \(127\.0\.0\.1:1\) refuses connections/)
+    expect(stdout).toContain('Is the proxy running? It is set in `proxy:`.')
+    expect(stdout).not.toContain('NO_PROXY')
+    expect(stdout).toContain('2 ok')
   })
 
   test('--profile with * checks the profiles with such a name, also where only one has it', async () => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import {
@@ -14,6 +15,7 @@ import {
   speaks,
 } from '../support/faults/faults.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
+import { farMs } from '../support/suite/until.ts'
 import { basicSql, callWith, clientOf, faultOf, healthAt } from './asking.ts'
 import { bodies, real } from './recorded.ts'
 
@@ -167,6 +169,27 @@ test('a closed client ends calls in progress and sends no more', async () => {
   expect((await faultOf(client.healthCheck(basicSql, callWith()))).fault).toBe('Interrupted')
   expect(server.connections()).toBe(1)
   await expect.poll(server.open).toBe(0)
+})
+
+test('of many calls with one signal, a closed client ends its own, and the signal the others', async () => {
+  await using server = await peer(blackHole)
+  const stop = new AbortController()
+  const clients = Array.from({ length: 3 }, () => clientOf(`http://127.0.0.1:${server.port}`))
+  const calls = clients.map((client) =>
+    client
+      .healthCheck(basicSql, callWith({ signal: stop.signal, timeoutMs: 10 * farMs }))
+      .catch((error: unknown) => error),
+  )
+  await expect.poll(server.connections).toBe(3)
+  // Node searches all listeners of a signal for each that is added or removed.
+  expect(getEventListeners(stop.signal, 'abort')).toHaveLength(1)
+  clients[0]?.close()
+  expect(await calls[0]).toMatchObject({ fault: 'Interrupted' })
+  await expect.poll(server.open).toBe(2)
+  const reason = new Error('SIGINT')
+  stop.abort(reason)
+  await expect.poll(server.open).toBe(0)
+  expect(await Promise.all(calls.slice(1))).toEqual([reason, reason])
 })
 
 test('a refused connection reports the address and the next step', async () => {

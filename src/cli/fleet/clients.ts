@@ -1,6 +1,7 @@
 import { Fault } from '../../core/base/errors.ts'
 import { filesWithin, patienceMs } from '../../core/base/files/index.ts'
 import { ProbeError } from '../../core/base/probe-error.ts'
+import { proxySetting } from '../../core/base/proxy-variables.ts'
 import type { Secret } from '../../core/base/settings/index.ts'
 import { type Client, type CredentialSource, openClient, Trust } from '../../core/client/index.ts'
 import type { Io } from '../io/io.ts'
@@ -49,16 +50,11 @@ export class FleetClients {
   /** Throws a Fault for a server that cannot be requested, such as one with an unusable CA file. */
   open(target: FleetTarget): CommandSession {
     const client = this.#client(target)
-    const { healthCheck, serverTypes } = client
     return {
       env: this.#io.env,
       target: { kind: 'server', url: target.url, origin: '--server' },
       label: shownUrl(target.url),
-      service: {
-        ...client,
-        healthCheck: (request, call) => this.#requests.use(() => healthCheck(request, call)),
-        serverTypes: (request, call) => this.#requests.use(() => serverTypes(request, call)),
-      },
+      service: client,
       runtime: undefined,
       [Symbol.asyncDispose]: async () => client.close(),
     }
@@ -78,10 +74,11 @@ export class FleetClients {
       caFile,
       trust,
       insecureHttp: own.insecureHttp || target.insecureHttp,
-      env: proxy === undefined ? env : { https_proxy: proxy, http_proxy: proxy },
+      env: proxy === undefined ? env : { [proxySetting]: proxy },
       credential: target.credential
         ? fromSecret(target.credential)
         : { ...signIn, current: () => this.#signIns.use(() => signIn.current()) },
+      inTurn: (work) => this.#requests.use(work),
     })
   }
 }

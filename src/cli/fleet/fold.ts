@@ -2,10 +2,19 @@ import { exits } from '../../core/base/errors.ts'
 import { count, showDuration } from '../../core/base/format.ts'
 import { counting, type EntryReading, isConsequence, messageIn, results } from '../../core/checks/reports/index.ts'
 import { markText } from '../../core/protocol/index.ts'
-import { foldEqual } from '../health/overview.ts'
+import { foldEqual, withHintsOnce } from '../health/overview.ts'
 import { layOut, type ScreenRow } from '../health/rows.ts'
 import { factLines } from '../health/screen.ts'
-import { type Detail, type Look, limited, maxName, ownCauses, sign } from '../health/text.ts'
+import {
+  type Detail,
+  hintTexts,
+  type Look,
+  limited,
+  maxName,
+  ownCauses,
+  type ScreenLine,
+  sign,
+} from '../health/text.ts'
 import { type Mark, styles } from '../render/table.ts'
 import { wrap } from '../render/width.ts'
 import { fleetExit, isNotReached } from './exit.ts'
@@ -34,6 +43,9 @@ type Problem = ScreenRow & {
   readonly host: string | undefined
   /** The message about one of several servers, without its address. */
   readonly alike: string
+  /** The remedies, and those that name neither address nor port, which several servers share. */
+  readonly hints: readonly ScreenLine[]
+  readonly sharedHints: readonly ScreenLine[]
 }
 
 const states = ['unhealthy', 'not reached', 'not checked', 'with warnings', 'ok'] as const
@@ -94,7 +106,8 @@ export class FleetFold {
     const failing = detail === 'reasons' && this.exitCode !== exits.ok.code
     const rows = this.#rows().filter(({ mark, type }) => !failing || mark !== 'warn' || type === exitText(3))
     const most = detail === 'reasons' ? maxReasons : maxLines
-    const lines = detail === 'verbose' ? layOut([...rows, ...this.#healthy], look).lines : firstLines(rows, most, look)
+    const all = [...rows, ...this.#healthy]
+    const lines = detail === 'verbose' ? layOut(withHintsOnce(all), look).lines : firstLines(rows, most, look)
     const ok = this.#count('ok')
     const rest = detail === 'usual' && ok > 0 ? [`  ${sign('ok', look)} ${ok} ok`] : []
     return [...lines, ...rest, ...(lines.length === 0 ? [] : ['']), ...verdict].join('\n')
@@ -139,7 +152,7 @@ export class FleetFold {
     const folded = foldEqual(atOneAddress, (one) =>
       'alike' in one && one.names === undefined ? { ...one, lines: [{ text: one.alike }] } : one,
     )
-    return [...behind, ...folded].toSorted(worstFirst)
+    return [...behind, ...folded].map(withHints).toSorted(worstFirst)
   }
 }
 
@@ -172,14 +185,19 @@ function rowsOf(name: string, url: string, reading: EntryReading): readonly Prob
   if (level === 'ok') return []
   const base = { type: exitText(exitCode), code: exitCode, name, unit: 'servers' } as const
   if (error) {
-    const host = new URL(url).hostname
+    const { hostname: host, port } = new URL(url)
     const text = limited(error.message, short)
     const mark = isNotReached(exitCode) ? 'fail' : 'not checked'
     const alike = text
       .replaceAll(url, 'the server')
       .replaceAll(`The name ${host}`, 'The name of the server')
       .replaceAll(host, 'the server')
-    return [{ ...base, mark, check: '', lines: [{ text }], alike, host: isNotReached(exitCode) ? host : undefined }]
+    const hints = error.hints.flatMap((hint) => hintTexts(limited(hint, short)))
+    const sharedHints = hints
+      .map((line) => ({ ...line, text: line.text.replaceAll(url, 'URL') }))
+      .filter((line) => !line.text.includes(host) && (port === '' || !line.text.includes(port)))
+    const down = isNotReached(exitCode) ? host : undefined
+    return [{ ...base, mark, check: '', lines: [{ text }], alike, host: down, hints, sharedHints }]
   }
   const row = (mark: Problem['mark'], check: string, text: string): Problem => ({
     ...base,
@@ -188,6 +206,8 @@ function rowsOf(name: string, url: string, reading: EntryReading): readonly Prob
     lines: [{ text: limited(text, short) }],
     alike: limited(text, short),
     host: undefined,
+    hints: [],
+    sharedHints: [],
   })
   const bad = counting(results(reading)).filter((one) => one.level !== 'ok' && !isConsequence(one))
   return [
@@ -226,10 +246,14 @@ export function causesOf(
 
 const namesOf = (problems: readonly Problem[]): readonly string[] => [...new Set(problems.map(({ name }) => name))]
 
-function withVictims(cause: Problem, victims: readonly Problem[]): ScreenRow {
+/** The row with its remedies. Those of a row for several servers are those of the first. */
+const withHints = (row: ScreenRow | Problem): ScreenRow =>
+  'hints' in row ? { ...row, lines: [...row.lines, ...(row.names ? row.sharedHints : row.hints)] } : row
+
+function withVictims(cause: Problem, victims: readonly Problem[]): Problem {
   const names = namesOf(victims)
   const text = `${count(names.length, 'server')} behind it cannot be reached (${exitText(...victims.map(({ code }) => code))})`
-  return { ...cause, lines: [...cause.lines, { text, style: 'dim' }], names }
+  return { ...cause, lines: [...cause.lines, { text, style: 'dim' }], names, sharedHints: cause.hints }
 }
 
 function deviceRow(device: string, problems: readonly Problem[]): ScreenRow {
@@ -260,7 +284,7 @@ const worstFirst = (a: ScreenRow, b: ScreenRow): number =>
 /** The first rows that have room, and a line with the number of the others. */
 function firstLines(rows: readonly ScreenRow[], most: number, look: Look): readonly string[] {
   for (let visible = Math.min(most, rows.length); ; visible -= 1) {
-    const { lines, indent } = layOut(rows.slice(0, visible), look)
+    const { lines, indent } = layOut(withHintsOnce(rows.slice(0, visible)), look)
     if (lines.length > most && visible > 1) continue
     const left = rows.length - visible
     if (left === 0) return lines

@@ -127,7 +127,13 @@ async function askAll(
   }
   try {
     display.update(out.text)
-    await Promise.all(Array.from({ length: Math.min(atOnce, targets.length) }, work))
+    let turn = Promise.resolve()
+    const begin = (): Promise<void> => {
+      const worker = turn.then(work)
+      turn = turn.then(nextTurn)
+      return worker
+    }
+    await Promise.all(Array.from({ length: Math.min(atOnce, targets.length) }, begin))
   } finally {
     stop.abort()
     display.stop()
@@ -137,6 +143,12 @@ async function askAll(
     if (unmatched.length > 0) say(`Note: --only and --skip select nothing at ${count(unmatched.length, 'server')}`)
   } else for (const answered of unmatched) await receive(run, answered, receivers)
 }
+
+/**
+ * One server begins in each turn of the event loop. Requests that leave together are answered together, and then wait
+ * for each other's answers to be read, round after round.
+ */
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 type Answered = {
   readonly at: number

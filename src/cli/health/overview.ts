@@ -63,11 +63,12 @@ export const failsOnWarning = ({ level, exitCode }: EntryReading): boolean =>
   level === 'warn' && exitCode === exits.unhealthy.code
 
 /** The rows on the screen: a monitor is named only in the first of its rows, and a hint stands once. */
-function laidOut(rows: readonly ScreenRow[], look: Look): Layout {
+const laidOut = (rows: readonly ScreenRow[], look: Look): Layout => layOut(labelOnce(withHintsOnce(rows)), look)
+
+export function withHintsOnce(rows: readonly ScreenRow[]): readonly ScreenRow[] {
   const hints = new Set<string>()
   const isNew = ({ text }: Line): boolean => hints.size < hints.add(text).size
-  const withHintsOnce = rows.map((row) => ({ ...row, lines: row.lines.filter((line) => !line.isHint || isNew(line)) }))
-  return layOut(labelOnce(withHintsOnce), look)
+  return rows.map((row) => ({ ...row, lines: row.lines.filter((line) => !line.isHint || isNew(line)) }))
 }
 
 function itemsOf(readings: readonly EntryReading[], look: Look): readonly Item[] {

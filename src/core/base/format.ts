@@ -127,6 +127,9 @@ export const count = (n: number, one: string, many = `${one}s`): string => `${n}
  * cost every command 7 ms.
  */
 export function uniqueId(): string {
-  const digits = Array.from({ length: 32 }, () => Math.floor(Math.random() * 16).toString(16)).join('')
-  return digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5')
+  const digits = (count: number): string =>
+    Math.floor(Math.random() * 16 ** count)
+      .toString(16)
+      .padStart(count, '0')
+  return `${digits(8)}-${digits(4)}-4${digits(3)}-8${digits(3)}-${digits(12)}`
 }

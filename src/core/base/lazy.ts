@@ -97,7 +97,7 @@ export function madeOnUse<From, T extends object>(makers: { readonly [M in keyof
       },
     })
   }
-  return (from: From): T => Object.create(getters, { made: { value: { from, members: {} } } }) as T
+  return (from: From): T => Object.assign(Object.create(getters) as T, { made: { from, members: {} } })
 }
 
 /**

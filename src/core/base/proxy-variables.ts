@@ -13,8 +13,11 @@ type Address = {
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
+/** The member of an environment for a proxy that a setting of one server names. */
+export const proxySetting = '`proxy:`'
+
 export type ProxyServer = {
-  /** The environment variable that names the proxy, for messages. */
+  /** The environment variable that names the proxy, or `proxySetting`, for messages. */
   readonly variable: string
   /** Includes user and password, so never shown. */
   readonly url: string
@@ -39,7 +42,7 @@ export type ProxyServer = {
  */
 export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer | undefined {
   if (address.loopback) return undefined
-  const names = address.secure ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
+  const names = [proxySetting, ...(address.secure ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY'])]
   const variable = names.find((name) => env[name])
   const value = variable === undefined ? '' : (env[variable] ?? '').trim()
   if (variable === undefined || value === '') return undefined

@@ -1,4 +1,5 @@
 import { Fault } from '../base/errors.ts'
+import { lazy, madeOnUse } from '../base/lazy.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from '../base/proxy-variables.ts'
 import {
   type ExecutionMode,
@@ -85,6 +86,7 @@ function pathOf(operation: Operation, verb: 'GET' | 'POST', values: Readonly<Rec
   const { routes }: OperationSpec = operations[operation]
   const filled = routes.flatMap(({ path, verbs }) => {
     if (!verbs.includes(verb)) return []
+    if (!path.includes('{')) return [path]
     const names = [...path.matchAll(placeholder)].map(([, name = '']) => name)
     // Dots alone would change the path, and the text after a dot could pass for a format (F1).
     return names.every((name) => typeof values[name] === 'string' && /^[^.]+$/.test(values[name]))
@@ -129,6 +131,8 @@ export type ClientOptions = {
   readonly env?: ProxyEnvironment | undefined
   /** Presented to guarded operations, and to others after a 401. A call's own credential overrides it. */
   readonly credential?: CredentialSource | undefined
+  /** Starts an operation, perhaps later: many clients then limit how many run at once. */
+  readonly inTurn?: (<R>(work: () => Promise<R>) => Promise<R>) | undefined
 }
 
 export type Client = Service & {
@@ -174,16 +178,25 @@ export function openClient(options: ClientOptions): Client {
     trust: options.trust ?? new Trust(options.caFile),
     closed: life.signal,
   }
-  const method =
-    <O extends Operation>(operation: O) =>
-    (request: Request<O>, call: Call): Promise<Response<O>> =>
-      perform(link, operation, request, call)
-  const names = Object.keys(operations) as readonly Operation[]
-  // One method per row of the table; `method` gives each its type.
-  const service = Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as Service
   const close = (): void => life.abort(new Fault('Interrupted', 'The client was closed'))
-  return { ...service, ask: (request, call) => anything(link, request, call), close, [Symbol.dispose]: close }
+  const ask: Client['ask'] = (request, call) => anything(link, request, call)
+  return Object.assign(serviceOver(link), { ask, close, [Symbol.dispose]: close })
 }
+
+const method =
+  <O extends Operation>(operation: O) =>
+  (link: Link) =>
+  (request: Request<O>, call: Call): Promise<Response<O>> => {
+    const { inTurn } = link.options
+    return inTurn ? inTurn(() => perform(link, operation, request, call)) : perform(link, operation, request, call)
+  }
+const names = Object.keys(operations) as readonly Operation[]
+/** One method for each row of the table; `method` gives each its type. */
+const serviceOver = madeOnUse<Link, Service>(
+  Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as {
+    readonly [O in Operation]: (link: Link) => Service[O]
+  },
+)
 
 async function perform<O extends Operation>(
   link: Link,
@@ -194,18 +207,17 @@ async function perform<O extends Operation>(
   const { address, options } = link
   const client = { prefix: address.prefix, userAgent: options.userAgent }
   const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request, call.fresh)
-  const response = await inTime(link, call, ms, request, async ({ signal, progress, presented, hasTimeout }) => {
+  const response = await inTime(link, call, ms, request, async ({ end, progress, presented, hasTimeout }) => {
     const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
     const ask = askFor(operation, request, call, client, json)
     const sent = { operation, ...placeOf(address, ask) }
     const how = presentingOf(operation, call, options.credential)
-    return await presenting(how, options.credential, signal, async (credential) => {
+    return await presenting(how, options.credential, end.signal, async (credential) => {
       presented.push(credential)
       progress.stage = 'connecting'
-      // Loads the decoder while the server works on the answer.
       const [received, wire] = await Promise.all([
-        travel(link, ask, credentialHeaders(credential), sent, { signal, progress, hasTimeout }),
-        afterSending().then(() => import('../protocol/wire/index.ts')),
+        travel(link, ask, credentialHeaders(credential), sent, { end, progress, hasTimeout }),
+        decoder.get(),
       ])
       const run = runOf(received, sent, wire)
       if (run) return (await answerOfRun(run, request as HealthCheckRequest, received, sent, call)) as Response<O>
@@ -269,11 +281,11 @@ async function anything(link: Link, request: RawRequest, call: Call): Promise<Ra
   const { askRaw, rawAsk } = await import('./raw.ts')
   const ask = rawAsk(request, call, { prefix: address.prefix, userAgent: options.userAgent })
   const ms = call.timeoutMs ?? options.timeoutMs ?? patience.Standard
-  return await inTime(link, call, ms, request, ({ signal, progress, presented, hasTimeout }) =>
-    askRaw(ask, placeOf(address, ask), call, options.credential, signal, async (credential, request, came) => {
+  return await inTime(link, call, ms, request, ({ end, progress, presented, hasTimeout }) =>
+    askRaw(ask, placeOf(address, ask), call, options.credential, end.signal, async (credential, request, came) => {
       presented.push(credential)
       progress.stage = 'connecting'
-      const underway = { signal, progress, hasTimeout }
+      const underway = { end, progress, hasTimeout }
       return await travel(link, ask, credentialHeaders(credential), request, underway, came)
     }),
   )
@@ -287,7 +299,8 @@ const placeOf = ({ prefix, label }: Address, { method, path }: ClientAsk) => ({
 })
 
 type Underway = {
-  readonly signal: AbortSignal
+  /** Ends the call, with the reason. */
+  readonly end: AbortController
   readonly progress: Progress
   /** Whether the caller has set the time limit. */
   readonly hasTimeout: boolean
@@ -295,7 +308,7 @@ type Underway = {
   readonly presented: (Credential | undefined)[]
 }
 
-type Exchanging = Pick<Underway, 'signal' | 'progress' | 'hasTimeout'>
+type Exchanging = Pick<Underway, 'end' | 'progress' | 'hasTimeout'>
 
 /** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
@@ -306,20 +319,50 @@ async function inTime<R>(
   work: (underway: Underway) => Promise<R>,
 ): Promise<R> {
   const ms = Math.min(timeoutMs, maxTimer)
-  const late = AbortSignal.timeout(ms)
-  const signal = AbortSignal.any([call.signal, closed, late])
+  const end = new AbortController()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    end.abort()
+  }, ms)
+  const ends = [call.signal, closed]
+  for (const signal of ends) endBy(signal, end)
   const progress: Progress = { stage: 'connecting' }
   const hasTimeout = call.timeoutMs !== undefined || options.timeoutMs !== undefined
   const presented: (Credential | undefined)[] = []
   try {
-    return await work({ signal, progress, presented, hasTimeout })
+    return await work({ end, progress, presented, hasTimeout })
   } catch (error) {
     if (call.signal.aborted) throw call.signal.reason
     if (error instanceof Fault) throw withoutSecrets(error, secretsOf(request, presented))
     const where = { address, proxy, stage: progress.stage, hangs: progress.hangs }
-    if (late.aborted) throw timeoutFault(ms, where)
+    if (isLate) throw timeoutFault(ms, where)
     throw transportFault(error, where) ?? error
+  } finally {
+    clearTimeout(timer)
+    for (const signal of ends) callsOf.get(signal)?.delete(end)
   }
+}
+
+/**
+ * The calls in progress that a signal ends. They share a listener, because Node searches all listeners of a signal for
+ * each that is added or removed. `AbortSignal.any` would take three times as long for each call.
+ */
+const callsOf = new WeakMap<AbortSignal, Set<AbortController>>()
+
+function endBy(signal: AbortSignal, end: AbortController): void {
+  if (signal.aborted) end.abort(signal.reason)
+  const existing = callsOf.get(signal)
+  if (existing) {
+    existing.add(end)
+    return
+  }
+  const calls = new Set([end])
+  callsOf.set(signal, calls)
+  const endAll = (): void => {
+    for (const call of calls) call.abort(signal.reason)
+  }
+  signal.addEventListener('abort', endAll, { once: true })
 }
 
 /** The default timeout of a call in milliseconds. `fresh`: the call waits for a new run. */
@@ -328,8 +371,14 @@ export function patienceFor(request: unknown, fresh = false): number {
   return patience[mode ?? 'Standard'] + (fresh && mode !== undefined ? beforeFresh[mode] : 0)
 }
 
-/** Resolves once the request is written: the event loop reports the connection before it gets here. */
-const afterSending = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/**
+ * Loaded while the server works on the first answer, once the request is written: the event loop reports the connection
+ * before it gets here.
+ */
+const decoder = lazy(async () => {
+  await new Promise((resolve) => setImmediate(resolve))
+  return await import('../protocol/wire/index.ts')
+})
 
 async function encode(operation: Operation, request: unknown): Promise<string> {
   const { encodeJson } = await import('../protocol/wire/index.ts')
@@ -364,7 +413,7 @@ async function reach(
   link: Link,
   ask: ClientAsk,
   { operation }: SentRequest,
-  { signal, progress, hasTimeout }: Exchanging,
+  { end, progress, hasTimeout }: Exchanging,
 ): Promise<Received> {
   const { trust } = link
   await trust.ready()
@@ -375,7 +424,7 @@ async function reach(
     hanging: (silentMs, aliveMs) => hangFault(silentMs, aliveMs, link),
   }
   const once = (): Promise<Received> =>
-    watchHang(signal, progress, watch, (until) => send(link, ask, operation !== undefined, until, progress))
+    watchHang(end, progress, watch, () => send(link, ask, operation !== undefined, end.signal, progress))
   const widened = trust.widened
   try {
     return await once()

@@ -235,17 +235,17 @@ export type HangWatch = {
 /**
  * Runs one exchange and ends it early when the server shows no life: when the connection takes too long, or when no byte
  * of an answer arrives and a second connection stays silent, too. A server that answers the question with anything, or
- * refuses the second connection, may be slow: the exchange then has all of its time. Rejects like `work`, or with a
- * fault of `watch`.
+ * refuses the second connection, may be slow: the exchange then has all of its time. Rejects like `work`, which `end`
+ * ends: with a fault of `watch`, if the server shows no life.
  */
 export async function watchHang<T>(
-  signal: AbortSignal,
+  end: AbortController,
   progress: Progress,
   watch: HangWatch,
-  work: (signal: AbortSignal) => Promise<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
-  const end = new AbortController()
-  const answered = new AbortController()
+  let hasAnswer = false
+  let question: AbortController | undefined
   let connectTimer: NodeJS.Timeout | undefined
   const limitConnecting = (): void => {
     const began = performance.now()
@@ -260,8 +260,10 @@ export async function watchHang<T>(
   progress.onSent = () => {
     const sentAt = performance.now()
     silenceTimer = setTimeout(() => {
-      void isSilent(AbortSignal.any([signal, answered.signal]), watch).then((silent) => {
-        if (!silent || answered.signal.aborted) return
+      if (hasAnswer) return
+      question = new AbortController()
+      void isSilent(AbortSignal.any([end.signal, question.signal]), watch).then((silent) => {
+        if (!silent || hasAnswer) return
         progress.hangs = true
         if (!watch.hasTimeout) end.abort(watch.hanging(performance.now() - sentAt, aliveMs))
       })
@@ -269,11 +271,11 @@ export async function watchHang<T>(
   }
   progress.onAnswer = () => {
     clearTimeout(silenceTimer)
-    // Without a reason, Node makes an error with a stack for each.
-    answered.abort('answered')
+    hasAnswer = true
+    question?.abort()
   }
   try {
-    return await work(AbortSignal.any([signal, end.signal]))
+    return await work()
   } finally {
     clearTimeout(connectTimer)
     progress.onAnswer()

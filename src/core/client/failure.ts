@@ -1,5 +1,5 @@
 import { Fault, type FaultName, type FieldFault } from '../base/errors.ts'
-import type { ProxyServer } from '../base/proxy-variables.ts'
+import { type ProxyServer, proxySetting } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
@@ -350,12 +350,11 @@ const hostOf = ({ address, proxy }: FailurePlace): string => (proxy ?? address).
 const nextStop = ({ address, proxy }: FailurePlace): string =>
   proxy ? `the proxy of ${proxy.variable} (${proxy.label})` : address.label
 
-const byProxy = ({ proxy }: Pick<FailurePlace, 'proxy'>): readonly string[] =>
-  proxy
-    ? [
-        `The request used the proxy of ${proxy.variable} (${proxy.label}). To bypass it for a host, add the host to NO_PROXY.`,
-      ]
-    : []
+function byProxy({ proxy }: Pick<FailurePlace, 'proxy'>): readonly string[] {
+  if (!proxy) return []
+  const bypass = proxy.variable === proxySetting ? '' : ' To bypass it for a host, add the host to NO_PROXY.'
+  return [`The request used the proxy of ${proxy.variable} (${proxy.label}).${bypass}`]
+}
 
 const blockedPort = 'The machine may be down, or a firewall may drop packets to that port.'
 

@@ -87,6 +87,9 @@ type Body = {
   readonly problem?: Fault
 }
 
+/** Made once: making it costs more than most answers. */
+let utf8: InstanceType<typeof TextDecoder> | undefined
+
 function read({ headers, bytes, status }: Received, request: SentRequest): Body {
   const unreadable = (what: string, ...hints: readonly string[]): Body => ({
     problem: new Fault('UnreadableAnswer', `${request.server} answered ${what}`, { remoteStatus: status, hints }),
@@ -97,7 +100,8 @@ function read({ headers, bytes, status }: Received, request: SentRequest): Body 
   }
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    utf8 ??= new TextDecoder('utf-8', { fatal: true })
+    text = utf8.decode(bytes)
   } catch {
     return unreadable('with a body that is not UTF-8')
   }

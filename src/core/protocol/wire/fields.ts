@@ -17,7 +17,7 @@ export type Picked<T> = {
   readonly otherSpelling?: string | undefined
 }
 
-type Index = { readonly members: readonly Member[]; readonly byFoldedName: ReadonlyMap<string, Member> }
+type Index = { readonly members: readonly Member[]; readonly byName: ReadonlyMap<string, Member> }
 
 const indexes = new WeakMap<Dto, Index>()
 
@@ -25,7 +25,10 @@ const indexOf = (schema: Dto): Index => {
   const cached = indexes.get(schema)
   if (cached) return cached
   const members = Object.entries(schema.fields).map(([name, field]) => ({ name, schema: schemaOf(field), keys: {} }))
-  const index = { members, byFoldedName: new Map(members.map((member) => [fold(member.name) ?? member.name, member])) }
+  // Most clients write the exact name, which then need not be folded.
+  const namesOf = ({ name }: Member): readonly string[] => [fold(name) ?? name, name]
+  const byName = new Map(members.flatMap((member) => namesOf(member).map((name) => [name, member] as const)))
+  const index = { members, byName }
   indexes.set(schema, index)
   return index
 }
@@ -45,8 +48,8 @@ export const fold = (name: string): string | undefined => (printableAscii.test(n
 export const membersOf = (schema: Dto): readonly Member[] => indexOf(schema).members
 
 export const memberNamed = (schema: Dto, name: string): Member | undefined => {
-  const folded = fold(name)
-  return folded === undefined ? undefined : indexOf(schema).byFoldedName.get(folded)
+  const { byName } = indexOf(schema)
+  return byName.get(name) ?? byName.get(fold(name) ?? name)
 }
 
 /**
