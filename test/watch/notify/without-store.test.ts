@@ -107,12 +107,12 @@ test('W4 a node that has sent without the store sends nothing once more when the
   expect(sends(outbox, 100 * second)).toEqual(['begin alone'])
   // The file has the begin as of right before it left, and the store gets that first.
   const attempt = { ...sentAlone, observedAt: 100 * second, at: 100.5 * second, isUnsure: true, isNews: true } as const
-  outbox.again([{ receiver: 'pager', subject, row: { attempt, ends: [] } }])
+  outbox.again([{ receiver: 'pager', subject, row: { attempt, ends: [] } }], 130 * second)
   state = failing(130 * second, sent)
   expect(sends(outbox, 130 * second)).toEqual([])
   // That of another process counts.
   const other = { ...attempt, incident: 'other' }
-  outbox.again([{ receiver: 'pager', subject, row: { attempt: other, ends: [] } }])
+  outbox.again([{ receiver: 'pager', subject, row: { attempt: other, ends: [] } }], 130 * second)
   const latest = { level: 'ok', at: 320 * second, since: 300 * second } as const
   state = { level: 'ok', message: 'fine', depth: 'Basic', latest }
   expect(sends(outbox, 320 * second)).toEqual(['end other', 'end alone'])
@@ -230,7 +230,7 @@ test('W4 a holder sends none of several ends that a process without the store ha
     const outbox = new Outbox(0, () => 'removed', '@a//svc/receivers')
     outbox.configure([pager], 0)
     outbox.takeOver(keys, [{ receiver: 'pager', subject, row: own }], 200 * second)
-    outbox.again([{ receiver: 'pager', subject, row: withHandedOver(own, news) }])
+    outbox.again([{ receiver: 'pager', subject, row: withHandedOver(own, news) }], 200 * second)
     const { effects } = outbox.tick(200 * second)
     const sent = effects.flatMap((one) => (one.type === 'send' ? one.items.map(({ incident }) => incident) : []))
     expect(sent).toEqual(left)
@@ -251,7 +251,7 @@ test('W4 a holder does not send an end that a node without the store has told an
   const outbox = new Outbox(0, (one) => ({ subject: one, state: well, isSilenced: false }), '@a//svc/receivers')
   outbox.configure([pager], 0)
   outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)
-  expect(outbox.again([{ receiver: 'pager', subject, row: stored }])).toEqual([
+  expect(outbox.again([{ receiver: 'pager', subject, row: stored }], 200 * second)).toEqual([
     { receiver: 'pager', subject, row: undefined },
   ])
 })
@@ -264,11 +264,14 @@ test('W4 what other nodes have handed over is not replaced by an owner that writ
   outbox.takeOver(keys, [{ receiver: 'pager', subject, row: inMemory }], 200 * second)
   const other = { ...subject, check: 'status' }
   const [stale, ofOthers] = [{ last: wordOf('over'), ends: [] }, withNews({ ends: [] }, rowOf('of b'))]
-  const rows = outbox.again([
-    { receiver: 'pager', subject, row: withNews(rowOf('earlier'), { ...rowOf('of b'), ends: [endOf('of c')] }) },
-    { receiver: 'pager', subject: { ...subject, check: 'latency' }, row: stale },
-    { receiver: 'pager', subject: other, row: ofOthers },
-  ])
+  const rows = outbox.again(
+    [
+      { receiver: 'pager', subject, row: withNews(rowOf('earlier'), { ...rowOf('of b'), ends: [endOf('of c')] }) },
+      { receiver: 'pager', subject: { ...subject, check: 'latency' }, row: stale },
+      { receiver: 'pager', subject: other, row: ofOthers },
+    ],
+    200 * second,
+  )
   const gist = rows.map(({ subject: { check }, row }) => [
     check,
     row?.last?.incident,
@@ -293,10 +296,23 @@ test('W4 a holder learns from the store that another node has told the end of it
     outbox.watch(subject)
     expect(sends(outbox, 200 * second)).toEqual(toldSince ? ['reminder of a'] : [])
     const over = { ...wordOf('of a'), isOver: true } as const
-    outbox.again([{ receiver: 'pager', subject, row: withNews(rowOf('of a'), { attempt: over, ends: [] }) }])
+    outbox.again(
+      [{ receiver: 'pager', subject, row: withNews(rowOf('of a'), { attempt: over, ends: [] }) }],
+      200 * second,
+    )
     state = well
     expect(sends(outbox, 320 * second)).toEqual(toldSince ? ['end of a'] : [])
   }
+})
+
+test('W4 a holder ends what a node told without the store, although the clock of that node is ahead', () => {
+  const latest = { level: 'ok', at: 300 * second, since: 0 } as const
+  const state: Present['state'] = { level: 'ok', message: 'fine', depth: 'Basic', latest }
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const attempt = { ...wordOf('of b'), at: 900 * second, isUnsure: true, isNews: true } as const
+  outbox.again([{ receiver: 'pager', subject, row: { attempt, ends: [] } }], 200 * second)
+  expect(sends(outbox, 300 * second)).toEqual(['end of b'])
 })
 
 test('W4 a node that writes its memory again after a failover deletes a row that says nothing any more', () => {
@@ -304,5 +320,5 @@ test('W4 a node that writes its memory again after a failover deletes a row that
   outbox.configure([pager], 0)
   const empty = { receiver: 'pager', subject, row: { ends: [] } }
   outbox.takeOver(keys, [empty], 200 * second)
-  expect(outbox.again([empty])).toEqual([{ ...empty, row: undefined }])
+  expect(outbox.again([empty], 200 * second)).toEqual([{ ...empty, row: undefined }])
 })

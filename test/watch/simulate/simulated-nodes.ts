@@ -777,7 +777,7 @@ export function simulate(
           break
         case 'write again':
           this.ledger.again(effect.stored, this.now)
-          this.#store(this.outbox.again(effect.stored.outbox))
+          this.#store(this.outbox.again(effect.stored.outbox, this.now))
           break
         case 'look':
           this.#look(effect.question)

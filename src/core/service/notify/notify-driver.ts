@@ -160,7 +160,7 @@ export class NotifyDriver {
 
   /** The store has lost what it had acknowledged, and has these rows instead. */
   again(stored: readonly StoredRow[]): void {
-    void this.#store(this.#outbox.again(stored))
+    void this.#store(this.#outbox.again(stored, this.#options.now()))
   }
 
   /** The receivers from now on. Returns those of before. */

@@ -273,12 +273,13 @@ export class Outbox {
    * The rows to write to a store that has lost some and has these now. Rows that other nodes have handed over since
    * then are taken over.
    */
-  again(stored: readonly StoredRow[]): readonly StoredRow[] {
+  again(stored: readonly StoredRow[], now: number): readonly StoredRow[] {
     for (const { receiver, subject, row } of stored) {
       const rows = this.#addresses.get(receiver)?.rows
       const id = subjectId(subject)
       const own = rows?.get(id) ?? emptyRow
-      const news = row && newsIn(row, own)
+      // The clock of the node that sent it may be ahead.
+      const news = row && newsIn(restoredRow(row, now), own)
       if (!rows || !news || isEmpty(news)) continue
       rows.set(id, withNews(own, news))
       this.#subjects.set(id, subjectOf(subject))
