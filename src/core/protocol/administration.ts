@@ -1,6 +1,6 @@
 /**
  * Administration by Admins (P70): what `svc users`, `keys`, `audit`, `heartbeats` and `roles` do, as rows of the table of
- * operations. Our own addition to the interface. Fields have the names of service/admin.ts, with a capital.
+ * operations. Our own addition to the interface. The commands work by them on the machine of the store, too.
  */
 import { ResponseStatus } from './dtos.ts'
 import { HeartbeatStatus } from './enums.ts'
