@@ -432,16 +432,16 @@ async function unknownRoles(
   { session, call }: Asking,
   userName: string,
 ): Promise<readonly string[]> {
-  const known = ['Admin', ...current.roles]
+  const usual = ['Admin', ...current.roles]
   const notes = requested.map(async (role) => {
     // Short names such as R1 and R2 differ on purpose.
-    if (known.includes(role) || role.length < 4) return []
+    if (usual.includes(role) || role.length < 4) return []
     const { runtime, service } = session
     // Roles: those of others, where nobody has this one. A name that is refused here is refused by the change, too.
     const answer = runtime && (await service.roleHolders({ Role: role, Take: 1 }, call).catch(() => undefined))
     const stored = answer?.Roles
     const isHeld = answer !== undefined && stored === undefined
-    const nearest = isHeld ? undefined : didYouMean(role, [...new Set([...known, ...(stored ?? [])])])
+    const nearest = isHeld ? undefined : didYouMean(role, [...new Set([...usual, ...(stored ?? [])])])
     if (nearest === undefined) return []
     const fact = stored && stored.length < maxRoleNames ? 'is not a role of any user' : `is a new role for ${userName}`
     return [`"${role}" ${fact}; did you mean "${nearest}"?`]

@@ -9,7 +9,7 @@ import type {
   UserFacts,
 } from '../../../src/core/protocol/service/service.ts'
 
-type Given<O extends keyof Administration> = {
+type InDocuments<O extends keyof Administration> = {
   readonly [Name in keyof Request<O> as Uncapitalize<Name & string>]: Request<O>[Name]
 }
 const userOf = (entry: UserEntry = {}) => fromEntry(entry) as UserFacts
@@ -26,7 +26,7 @@ export function adminOf(operations: Administration) {
   return {
     operations,
     users: {
-      add: async (user: Given<'addUser'>, by: AdminActor) =>
+      add: async (user: InDocuments<'addUser'>, by: AdminActor) =>
         userOf((await operations.addUser(toEntry(user), as(by))).User),
       list: async (After?: string, Take?: number) =>
         ((await operations.getUsers({ After, Take }, own)).Users ?? []).map(userOf),
@@ -52,7 +52,7 @@ export function adminOf(operations: Administration) {
       ) => (await operations.unlinkUser({ UserName, Provider, Subject }, as(by))).Changed,
     },
     keys: {
-      create: async (key: Given<'createKey'>, by: AdminActor) => {
+      create: async (key: InDocuments<'createKey'>, by: AdminActor) => {
         const { Key, Secret = '' } = await operations.createKey(toEntry(key), as(by))
         return { key: keyOf(Key), secret: Secret }
       },
@@ -68,7 +68,7 @@ export function adminOf(operations: Administration) {
         ((await operations.getHeartbeats({}, own)).Heartbeats ?? []).map((entry: HeartbeatEntry) => fromEntry(entry)),
     },
     audit: {
-      list: async ({ limit: Take, ...filter }: Omit<Given<'getAudit'>, 'take'> & { readonly limit: number }) =>
+      list: async ({ limit: Take, ...filter }: Omit<InDocuments<'getAudit'>, 'take'> & { readonly limit: number }) =>
         ((await operations.getAudit({ ...toEntry(filter), Take }, own)).Entries ?? []).map(
           (entry: AuditLogEntry) => fromEntry(entry) as AuditFacts,
         ),

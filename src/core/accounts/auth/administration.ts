@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { Fault, invalidField } from '../../base/errors.ts'
-import { coversPermission, type KeyEntry, type Request, type UserEntry } from '../../protocol/index.ts'
+import { coversPermission, type KeyEntry, limits, type Request, type UserEntry } from '../../protocol/index.ts'
 import type { AdminActor, Administration } from '../../protocol/service/service.ts'
 import type { Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
@@ -50,7 +50,8 @@ export function userOperations({
     async getUsers({ Like, Take, After }) {
       const { users } = await data(false)
       if (Like !== undefined) return { Users: (await users.near(Like)).map((UserName) => ({ UserName })) }
-      return { Users: (await users.list(After, Take)).map(userEntry), Total: await users.count() }
+      const Users = (await users.list(After, Take)).map(userEntry)
+      return After === undefined ? { Users, Total: await users.count() } : { Users }
     },
     async getUser({ UserName }) {
       const { store, user } = await find(UserName)
@@ -175,7 +176,7 @@ export async function findUser({ users }: Pick<Data, 'users'>, name: string): Pr
   return user
 }
 
-/** What may be shown of a user: everything but the password hash. */
+/** A user as an Admin may see it: everything but the password hash. */
 export const userEntry = (user: User): UserEntry => ({
   Id: user.id,
   UserName: user.userName,
@@ -201,7 +202,7 @@ export function keyOperations({
   data,
 }: Pick<AdministrationContext, 'data'>): Pick<Administration, 'getKeys' | 'createKey' | 'revokeKey'> {
   return {
-    async getKeys({ Like, Take, After }) {
+    async getKeys({ Like, Take = limits.pageItems, After }) {
       const { keys } = await data(false)
       if (Like !== undefined) return { Keys: (await keys.near(Like)).map((Name) => ({ Name })) }
       return { Keys: (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName)) }

@@ -17,7 +17,7 @@ import {
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { AdminCaller, Administration } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
-import { auditOperations, holdersAt } from './audit-operations.ts'
+import { auditOperations, holdersAt, type PastHolders } from './audit-operations.ts'
 
 /** Sessions whose first reading of the audit is remembered. Another one is recorded again. */
 const maxReaders = 10_000
@@ -33,10 +33,35 @@ function auditReaders(data: () => Promise<Data>): (by: AdminCaller) => Promise<v
   }
 }
 
+/** Milliseconds for which the past is kept after a page of it. */
+const pastKeptMs = 60_000
+
+/**
+ * Who held a role at a time, for page after page: each answer reads the whole audit, so the last one is kept until a first
+ * page asks again.
+ */
+function pagesOfThePast() {
+  let kept: { readonly key: string; readonly past: Promise<PastHolders> } | undefined
+  let forgetting: NodeJS.Timeout | undefined
+  return async (store: Data, role: string, time: number, isFirst: boolean): Promise<PastHolders> => {
+    const key = `${time} ${role}`
+    if (isFirst || kept?.key !== key) kept = { key, past: holdersAt(store, role, time) }
+    const { past } = kept
+    const forget = (): void => {
+      if (kept?.past === past) kept = undefined
+    }
+    clearTimeout(forgetting)
+    forgetting = setTimeout(forget, pastKeptMs).unref()
+    past.catch(forget)
+    return await past
+  }
+}
+
 /** The handlers of the rows of protocol/administration.ts, for commands on the machine of the store and for a server. */
 export function administrationOver(context: AdministrationContext): Administration {
   const data = (): Promise<Data> => context.data(false)
   const reading = auditReaders(data)
+  const pastHolders = pagesOfThePast()
   return checked({
     ...userOperations(context),
     ...keyOperations(context),
@@ -57,16 +82,16 @@ export function administrationOver(context: AdministrationContext): Administrati
       const store = await data()
       if (At === undefined) {
         const { users } = store
-        const total = await users.count(Role)
-        if (total === 0) return { Users: [], Total: 0, Roles: await users.roleNames() }
-        return { Users: (await users.holders(Role, After, Take)).map(userEntry), Total: total }
+        const Total = After === undefined ? await users.count(Role) : undefined
+        if (Total === 0) return { Users: [], Total, Roles: await users.roleNames() }
+        return { Users: (await users.holders(Role, After, Take)).map(userEntry), Total }
       }
       await reading(by)
-      const past = await holdersAt(store, Role, At.getTime())
+      const past = await pastHolders(store, Role, At.getTime(), After === undefined)
       const from = After === undefined ? 0 : past.users.findIndex(({ userName }) => userName === After) + 1
       return {
         Users: past.users.slice(from, from + Take).map(toEntry),
-        Total: past.users.length,
+        Total: After === undefined ? past.users.length : undefined,
         Roles: past.users.length > 0 ? [] : past.roles.slice(0, limits.pageItems),
         AnswersFrom: past.answersFrom,
         LinkedUsers: past.linkedUsers,

@@ -61,13 +61,8 @@ export function auditOperations(
     },
     async roleHistory({ UserName = '', Take = limits.pageItems, AfterId = 0 }, by) {
       await reading(by)
-      const entries = await roleHistory(await data(), UserName)
-      return {
-        Entries: entries
-          .filter(({ id }) => id > AfterId)
-          .slice(0, Take)
-          .map(auditEntry),
-      }
+      const entries = await roleHistory(await data(), UserName, { after: AfterId, take: Take })
+      return { Entries: entries.map(auditEntry) }
     },
   }
 }
@@ -87,8 +82,8 @@ export async function exportAudit(
   return head
 }
 
-async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
-  for (let after: number | undefined = 0; after !== undefined; ) {
+async function* roleEntries({ audit }: Data, from = 0): AsyncIterable<AuditRow> {
+  for (let after: number | undefined = from; after !== undefined; ) {
     const { entries, next } = await audit.ofRoles(after)
     yield* entries
     after = next
@@ -96,7 +91,7 @@ async function* roleEntries({ audit }: Data): AsyncIterable<AuditRow> {
 }
 
 /** Who held a role at a time, from the audit alone. */
-type PastHolders = {
+export type PastHolders = {
   /** Sorted by name. `endsAt`: when the role was to end by itself. */
   readonly users: readonly {
     readonly userName: string
@@ -132,7 +127,10 @@ export async function holdersAt(store: Data, role: string, time: number): Promis
       const end = roleEnds.get(role)
       return { userName, disabled, endsAt: end === undefined ? undefined : new Date(end) }
     })
-  const users = [...holders, ...unrecorded].toSorted((a, b) => (nameKey(a.userName) < nameKey(b.userName) ? -1 : 1))
+  const users = [...holders, ...unrecorded]
+    .map((user) => [nameKey(user.userName), user] as const)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, user]) => user)
   const roles = [...new Set(past.users.flatMap((user) => user.roles))]
   return { users, roles, answersFrom: new Date(from), linkedUsers: identities }
 }
@@ -193,15 +191,21 @@ const cannotAnswer = (time: number, why: string, from: number): Fault =>
 
 const iso = (time: number): string => new Date(time).toISOString()
 
-/** The entries about a user's roles, oldest first. The user need not exist any more. */
-async function roleHistory(store: Data, name: string): Promise<readonly AuditRow[]> {
+/** The next entries about a user's roles, oldest first. The user need not exist any more. */
+async function roleHistory(
+  store: Data,
+  name: string,
+  { after, take }: { readonly after: number; readonly take: number },
+): Promise<readonly AuditRow[]> {
   const user = await store.users.find(name)
   const key = nameKey(user?.userName ?? name)
   const rows: AuditRow[] = []
-  for await (const entry of roleEntries(store)) {
+  for await (const entry of roleEntries(store, after)) {
     if (entry.target !== undefined && nameKey(entry.target) === key) rows.push(entry)
+    if (rows.length === take) return rows
   }
-  if (rows.length === 0 && !user) throw new Fault('NotFound', name)
+  // A name has entries before those of a later page.
+  if (rows.length === 0 && after === 0 && !user) throw new Fault('NotFound', name)
   return rows
 }
 
