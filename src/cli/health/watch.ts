@@ -67,12 +67,15 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       isDueNow = false
       timing.dueAt = undefined
       const repeatsRefused = number === 1 || isLast
-      const cut = cutOff(firstBegan + (plan.withinMs ?? Number.POSITIVE_INFINITY) - began)
+      const cut = new AbortController()
+      const timer = plan.withinMs && setTimeout(() => cut.abort(), cutMs(firstBegan + plan.withinMs - began))
       try {
-        last = await ask({ signal: AbortSignal.any([signal, quit.signal, cut]), repeatsRefused, stored })
+        last = await ask({ signal: AbortSignal.any([signal, quit.signal, cut.signal]), repeatsRefused, stored })
       } catch (error) {
-        if (signal.aborted || quit.signal.aborted || !cut.aborted) throw error
+        if (signal.aborted || quit.signal.aborted || !cut.signal.aborted) throw error
         return cutEnd(last, number, plan, output)
+      } finally {
+        clearTimeout(timer)
       }
       const { outcomes } = last
       const ranThere = atServer && outcomes.some((one) => one.response && (!one.run || (stored && !one.stored)))
@@ -111,9 +114,8 @@ const lateMs = 1_000
 /** A timer can wait for no longer. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Cuts off an attempt that has begun. `leftMs`: of the time, below 0 after its end. */
-const cutOff = (leftMs: number): AbortSignal =>
-  AbortSignal.timeout(Math.min(Math.ceil(Math.max(0, leftMs)) + lateMs, maxTimerMs))
+/** Milliseconds after which an attempt is cut off. `leftMs`: of the time, below 0 after its end. */
+const cutMs = (leftMs: number): number => Math.min(Math.max(0, leftMs) + lateMs, maxTimerMs)
 
 /** The end of a watch whose attempt was cut off. What the attempts before it have found is the answer. */
 function cutEnd(last: HealthAnswers | undefined, number: number, { overExit: exit }: Plan, output: Output): WatchEnd {
