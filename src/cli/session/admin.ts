@@ -188,6 +188,8 @@ const inputs: Readonly<Record<string, string>> = {
   Lifetime: '--expires',
   Provider: '--provider',
   Head: '--head',
+  Role: 'ROLE',
+  Reason: '--reason',
 }
 
 /** The problems as one sentence without its full stop, in words of the command line; undefined if there are none. */
@@ -214,7 +216,10 @@ function inOwnWords(error: unknown): unknown {
   const details = { hints, remoteStatus, cause: error }
   if (error.errorCode === 'Usage') return new Fault('Usage', message, details)
   if (error.errorCode === notCoveredCode) return new Fault('Local', message, details)
-  if (error.errorCode === 'ValidationException') return new Fault('Usage', inUserWords(fields) ?? message, details)
+  const mistakes = error.fault === 'BadRequest' ? inUserWords(fields) : undefined
+  if (mistakes !== undefined || error.errorCode === 'ValidationException') {
+    return new Fault('Usage', mistakes ?? message, details)
+  }
   return error.fault === 'Conflict' ? new Fault('Conflict', message, details) : error
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { AdminCaller, Administration } from '../../protocol/service/service.ts'
+import { withinLimits } from '../../protocol/wire/index.ts'
 import type { Data } from '../../store/index.ts'
 import { auditOperations, holdersAt, type PastHolders } from './audit-operations.ts'
 
@@ -105,7 +106,10 @@ function checked(answers: Administration): Administration {
   const guarded = (operation: AdminOperation) => async (sent: object, by: AdminCaller) => {
     // An empty value is unset (N5).
     const request = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== ''))
-    refuseInvalid(administration[operation].request, request)
+    const { request: row } = administration[operation]
+    refuseInvalid(row, request)
+    // A command of this machine sends no bytes whose reader would have refused them.
+    withinLimits(row, request)
     return await (answers[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(request, by)
   }
   const names = Object.keys(administration) as AdminOperation[]
