@@ -30,7 +30,7 @@ export {
   userEntry,
   userOperations,
 } from './administration.ts'
-export { invalidFields, refuseFields } from './names.ts'
+export { refuseFields } from './names.ts'
 export { passwordProblems } from './password-policy.ts'
 export { probePasswordHash, probeUserLookup } from './verify.ts'
 export { type HashCost, type Identity, type Lifetimes, lifetimes, Paces, type Passwords }

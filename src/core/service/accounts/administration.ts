@@ -42,14 +42,14 @@ const pastKeptMs = 60_000
  * page asks again.
  */
 function pagesOfThePast() {
-  let kept: { readonly key: string; readonly past: Promise<PastHolders> } | undefined
+  let recent: { readonly key: string; readonly past: Promise<PastHolders> } | undefined
   let forgetting: NodeJS.Timeout | undefined
   return async (store: Data, role: string, time: number, isFirst: boolean): Promise<PastHolders> => {
     const key = `${time} ${role}`
-    if (isFirst || kept?.key !== key) kept = { key, past: holdersAt(store, role, time) }
-    const { past } = kept
+    if (isFirst || recent?.key !== key) recent = { key, past: holdersAt(store, role, time) }
+    const { past } = recent
     const forget = (): void => {
-      if (kept?.past === past) kept = undefined
+      if (recent?.past === past) recent = undefined
     }
     clearTimeout(forgetting)
     forgetting = setTimeout(forget, pastKeptMs).unref()
