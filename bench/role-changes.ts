@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { adminOver } from '../test/support/store/admin.ts'
 
 /**
  * Role calls on an embedded store, with a thousand users and with a million: calls that change nothing, per second of
@@ -51,7 +52,7 @@ async function open(name: string, code: string, count: number, folder: string): 
     shared: true,
     details: 'signed-in',
   })
-  await runtime.admin?.users.add(
+  await adminOver(service).users.add(
     { userName: 'Ann', password, roles: ['Admin'] },
     { who: 'local:bench', correlationId: 'bench' },
   )

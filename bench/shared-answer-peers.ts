@@ -71,7 +71,6 @@ const runtime: Runtime = {
   version: '0',
   ready: async () => {},
   facts: runtimeFacts({ ownTypes: [] }),
-  admin: undefined,
   anyAdmin: async () => false,
   recent: async () => [],
   viewOf: async () => () => 'full',

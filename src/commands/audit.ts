@@ -168,21 +168,21 @@ svc audit verify --export FILE verifies it on any machine. The file has mode 600
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(AuditExport)
     const file = required(args.file, 'FILE')
-    await this.inStore(flags, async (admin) => {
+    await this.inStore(flags, async ({ exportAudit, store }) => {
       const { writeAuditFile } = await import('../cli/accounts/audit-file.ts')
       const overwrite = flags.overwrite === true
-      const head = await writeAuditFile(file, overwrite, (write) => admin.audit.export(write, signal))
+      const head = await writeAuditFile(file, overwrite, (write) => exportAudit(write, signal))
       const headLabel = head ? `${head.number}:${head.hash}` : null
       const { json, screen } = this.output
       if (json) {
         const { auditExports } = await loadLists()
-        return this.print(auditExports.text({ store: admin.store }, [{ file, head: headLabel }]))
+        return this.print(auditExports.text({ store }, [{ file, head: headLabel }]))
       }
       if (!screen.isTTY) return this.print(headLabel ?? '')
       const { headline, pairs } = await import('../cli/render/table.ts')
       const facts = [
         ['Head', headLabel ?? 'none: the audit has no entry'],
-        ['Store', admin.store],
+        ['Store', store],
       ] as const
       this.print(`${headline('ok', `${file} has the audit and its seals`, screen)}\n${pairs(facts, screen)}`)
     })

@@ -13,7 +13,7 @@ import { newNameFlag } from '../cli/roles/new-names.ts'
 import { changeRoles, extendRoles, giveBackRoles, isEmpty, showGrants, takeAll } from '../cli/roles/role-change.ts'
 import { listsOf, OneRoleCommand, RoleCommand, refuseBoth, roleFlags, userOf } from '../cli/roles/role-command.ts'
 import { type EndFlags, endFlags, expiresOf, permanentFlag } from '../cli/roles/role-end.ts'
-import { AdminCommand, type AdminSession, orNearest, userFactsOf } from '../cli/session/admin.ts'
+import { AdminCommand, type AdminSession, orNearest, userFactsOf, usersNear } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/base/errors.ts'
@@ -241,8 +241,7 @@ user who was removed is found by name.`
         userName,
         {
           message: `the audit has no user "${userName}"`,
-          near: async (Like) =>
-            ((await service.getUsers({ Like }, call)).Users ?? []).map(({ UserName = '' }) => UserName),
+          near: (typed) => usersNear(service, typed, call),
           hint: () => 'svc users list shows the users.',
         },
       )

@@ -147,7 +147,13 @@ from standard input with --password-stdin; it is never part of the command line.
       const { service, call } = admin
       const { email, 'display-name': displayName, role: roles = [], permission: permissions = [] } = flags
       const { newUserProblems: problems } = await loadAccountRules()
-      const values = { userName, email, displayName, roles, permissions }
+      const values = {
+        UserName: userName,
+        Email: email,
+        DisplayName: displayName,
+        Roles: roles,
+        Permissions: permissions,
+      }
       // Only the first user makes the store.
       const exists = target.kind === 'server' || (await hasStoreFile(flags, this.io.env))
       if (prompts) {
@@ -156,18 +162,14 @@ from standard input with --password-stdin; it is never part of the command line.
         const fault = exists ? await taken(admin, values) : undefined
         if (fault) throw fault
       }
-      const refusal = async (password: string) => inUserWords(await problems({ ...values, password }))
+      const refusal = async (Password: string) => inUserWords(await problems({ ...values, Password }))
       const password = prompts && piped === undefined ? await newPassword({ ...ask, refusal }, this.io, signal) : piped
       const input: Request<'addUser'> = {
-        UserName: userName,
+        ...values,
         Password: password,
         ...digestFlags(flags),
         // Who makes the store is its first Admin.
         MustChangePassword: mustChange(flags, prompts && piped === undefined && exists, { target, userName }),
-        Email: email,
-        DisplayName: displayName,
-        Roles: roles,
-        Permissions: permissions,
         Reason: flags.reason,
       }
       const { User } = await service.addUser(input, call).catch(async (error: unknown) => {
@@ -196,14 +198,14 @@ const digestFlags = (flags: {
 /** Names the user who has the name or e-mail address: both share one namespace, without letter case (O4). */
 async function taken(
   { service, call }: AdminSession,
-  { userName, email }: { readonly userName: string; readonly email: string | undefined },
+  { UserName, Email }: Pick<Request<'addUser'>, 'UserName' | 'Email'>,
 ): Promise<Fault | undefined> {
-  for (const value of [userName, email]) {
+  for (const value of [UserName, Email]) {
     const owner = value === undefined ? undefined : await orNobody(service.getUser({ UserName: value }, call))
     if (!owner?.User) continue
-    const { UserName = '' } = owner.User
-    return new Fault('Conflict', `"${value}" is already used by ${UserName}`, {
-      hints: [`svc users show ${shellWord(UserName)}`],
+    const { UserName: name = '' } = owner.User
+    return new Fault('Conflict', `"${value}" is already used by ${name}`, {
+      hints: [`svc users show ${shellWord(name)}`],
     })
   }
   return undefined

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lazy, lazyGroups, lazyMethods, madeOnUse } from '../../src/core/base/lazy.ts'
+import { lazy, lazyMethods, madeOnUse } from '../../src/core/base/lazy.ts'
 
 test('a success is created once, for all callers', async () => {
   let made = 0
@@ -62,18 +62,6 @@ test('the methods of an object are loaded by the first call, and again after a f
   await expect(methods.say('word')).rejects.toThrow('too many open files')
   expect(await methods.say('word')).toBe('word of attempt 2')
   expect(await (await Promise.resolve(methods)).say('word')).toBe('word of attempt 2')
-})
-
-test('a group of methods is loaded by the first call, and present members at no time', async () => {
-  let loads = 0
-  type Admin = { readonly store: string; readonly users: { readonly count: (role: string) => Promise<number> } }
-  const admin = lazyGroups<Admin, 'store'>({ store: 'svc.db' }, async () => {
-    loads += 1
-    return { store: 'another', users: { count: async (role) => role.length } }
-  })
-  const { users } = await Promise.resolve(admin)
-  expect([admin.store, loads]).toEqual(['svc.db', 0])
-  expect([await users.count('Admin'), loads]).toEqual([5, 1])
 })
 
 test('a member is made when it is first used, once, and no other is', () => {

@@ -61,6 +61,8 @@ const normal = (text: string, label: string): string =>
     .replaceAll(/(\tbob\t)\d+/g, '$1N')
     .replaceAll(/local:[\w-]+|\bann\b/g, 'ADMIN')
 
+/** Longer than any text that a request may have. */
+const long = 'x'.repeat(1_025)
 const story: readonly (readonly [args: string, code: number, stdin?: string])[] = [
   ['users add bob --password-stdin --role Ops --reason INC-1', 0, password],
   ['users add bob --no-password', 9],
@@ -100,6 +102,22 @@ const story: readonly (readonly [args: string, code: number, stdin?: string])[] 
   ['heartbeats remove agent-7 --reason gone', 0],
   ['users list', 0],
   ['users list --json', 0],
+  ...[
+    `users disable bob --reason ${long}`,
+    `users show ${long}`,
+    `users add ${long} --no-password`,
+    `users add eve --no-password --email ${long}`,
+    `users add eve --no-password --display-name ${long}`,
+    `users add eve --no-password --role ${long}`,
+    `users unlock bob --from ${long}`,
+    `users link bob --provider https://login.example.com --subject ${long}`,
+    `keys create ${long} --user bob`,
+    `keys revoke ${long}`,
+    `heartbeats remove ${long}`,
+    `audit list --user ${long}`,
+    `roles holders ${long}`,
+    `roles history ${long}`,
+  ].map((line) => [line, 2] as const),
   ['users remove bob --yes', 0],
   ['users remove ann --yes', 9],
   ['audit verify', 0],

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -69,6 +70,37 @@ test.each([
   })
   expect(gaveUp).toContain(`Gave up after ${expected.length} attempts`)
   expect(repeats).toEqual(expected)
+})
+
+test.concurrent.each([
+  ['until', 'its second attempt', 2, { exit: 7, gaveUp: 'Gave up after 1 attempt and 1 that was cut off: unhealthy' }],
+  ['wait', 'its second attempt', 2, { gaveUp: 'Gave up after 1 attempt and 1 that was cut off: unhealthy' }],
+  ['until', 'its first attempt', 1, 'Gave up: the first attempt did not end in time'],
+] as const)('K71 the time of --%s ends %s, and what is known is the answer', async (flag, _, hangsAt, end) => {
+  const fault = new Fault('ServerError', 'unhealthy')
+  const outcomes: readonly HealthOutcome[] = [
+    { type: 'App', exitCode: 3, ageSeconds: 0, fault },
+    { type: 'Sql', exitCode: 3, ageSeconds: 0, fault },
+  ]
+  let attempts = 0
+  const ask = async ({ signal }: { readonly signal: AbortSignal }) => {
+    attempts += 1
+    if (attempts === hangsAt) await once(signal, 'abort')
+    signal.throwIfAborted()
+    return { outcomes, notConfigured: [], signInPaused: false }
+  }
+  const { io } = capturedIo({ clock: simulatedClock() })
+  const flags = flag === 'wait' ? { wait: 50 } : { until: 'healthy' as const, within: 50 }
+  const plan = watchPlan({ watch: false, quiet: false, ...flags }, 'table', io)
+  if (!plan) throw new Error('there is no plan')
+  const watching = watchHealth({
+    ...{ plan, ask, io, signal: new AbortController().signal, target: '', mode: 'Standard', atServer: false },
+    ...{ flags: { failed: false, quiet: false }, output: 'table', outstanding: undefined },
+    display: { live: false, update: () => {} },
+    say: () => {},
+  })
+  const outcome = typeof end === 'string' ? { message: end, exitCode: 7 } : { ...end, answers: { outcomes } }
+  await expect(watching.catch((error: unknown) => error)).resolves.toMatchObject(outcome)
 })
 
 /** A server whose only account has the password that `valid` returns, and the times of its sign-ins. */

@@ -11,6 +11,7 @@ import { testCore, testServer } from '../support/engine/core.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 import { answers, documentOf, schemaErrors } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { atServer, elsewhere, here, type Line, password, writeFiles } from './document-lines.ts'
 
@@ -72,7 +73,10 @@ describe('what every command prints with --json', () => {
       config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
       store: join(folder, 'store', 'svc.db'),
     })
-    await runtime.admin?.users.add({ userName: 'bob', password }, { who: 'local:tester', correlationId: 'documents' })
+    await adminOver(service).users.add(
+      { userName: 'bob', password },
+      { who: 'local:tester', correlationId: 'documents' },
+    )
     const server = await testServer({ service, runtime })
     ends.push(server.stop, runtime.close)
     await printAll(homes[0] as Home, here(folder))

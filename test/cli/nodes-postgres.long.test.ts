@@ -8,6 +8,7 @@ import { machineKey } from '../../src/core/watch/nodes/index.ts'
 import { documentOf } from '../support/program/documents.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { actor, freshDatabase } from '../support/store/data-fixture.ts'
 import {
   batchOf,
@@ -104,8 +105,7 @@ async function serve(store: string, folder: string) {
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     ...{ store, shared: false, hashCost: cheapHash, details: 'signed-in' },
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('there is no administration')
+  const admin = adminOver(service)
   const by = { who: 'local:tester', correlationId: 'nodes' }
   const keyOf = async (userName: string, grants: object): Promise<string> => {
     await admin.users.add({ userName, password: 'violet-harbour-42', ...grants }, by)

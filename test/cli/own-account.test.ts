@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import type { Admin } from '../../src/core/protocol/service/service.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import type { Home, Ran } from '../support/program/svc.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
+import { adminOver, type TestAdmin } from '../support/store/admin.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
@@ -15,17 +15,23 @@ const password = 'violet-harbour-42'
 const next = 'copper-lantern-77'
 const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
 
-type Own = { readonly url: string; readonly home: Home; readonly admin: Admin; readonly stop: () => Promise<void> }
+type Own = {
+  readonly url: string
+  readonly home: Home
+  readonly admin: TestAdmin
+  readonly store: string
+  readonly stop: () => Promise<void>
+}
 
 /** A real server with Bob, who has signed in from a home of his own. */
 async function context(): Promise<Own> {
   const folder = temporaryFolder()
+  const store = join(folder, 'store', 'svc.db')
   const { service, runtime } = await testCore({
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
-    store: join(folder, 'store', 'svc.db'),
+    store,
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(service)
   const server = await testServer({ service, runtime })
   const home = temporaryHome()
   const stop = async (): Promise<void> => {
@@ -35,7 +41,7 @@ async function context(): Promise<Own> {
   onTestFinished(stop)
   await admin.users.add({ userName: 'bob', password }, by)
   await signIn(home, server.url)
-  return { url: server.url, home, admin, stop }
+  return { url: server.url, home, admin, store, stop }
 }
 
 async function signIn(home: Home, url: string, secret = password): Promise<void> {
@@ -211,8 +217,8 @@ describe('svc sessions', () => {
   })
 
   test('T8 P8 the account of the machine names the user', async () => {
-    const { home, admin } = await context()
-    const local = ['--local', '--store', admin.store]
+    const { home, admin, store } = await context()
+    const local = ['--local', '--store', store]
     const unnamed = await home.run(['sessions', 'list', ...local])
     expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('--user NAME') })
     expect((await listed(home, '--user', 'bob', ...local)).map(({ current }) => current)).toEqual([false])

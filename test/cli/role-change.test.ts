@@ -5,6 +5,7 @@ import { type CommandSession, localCall, openSession } from '../../src/cli/sessi
 import { Fault } from '../../src/core/base/errors.ts'
 import type { Service } from '../../src/core/protocol/service/service.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
 const folder = temporaryFolder()
@@ -15,14 +16,14 @@ let asking: Asking
 beforeAll(async () => {
   session = await openSession({ local: true }, capturedIo({ env: { SVC_HOME: folder } }).io)
   asking = { session, call: localCall(new AbortController().signal), dryRun: false, reason: 'why not' }
-  await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
+  await adminOver(session.service).users.add({ userName: 'root', roles: ['Admin'] }, by)
 })
 afterAll(() => session[Symbol.asyncDispose]())
 
 let count = 0
 async function user(roles: readonly string[], permissions: readonly string[] = []): Promise<string> {
   count += 1
-  await session.runtime?.admin?.users.add({ userName: `user${count}`, roles, permissions }, by)
+  await adminOver(session.service).users.add({ userName: `user${count}`, roles, permissions }, by)
   return `user${count}`
 }
 const change = (userName: string, action: RoleChange['action'], roles: readonly string[]): RoleChange => ({
@@ -53,7 +54,7 @@ describe('a change of roles, in process', () => {
   test('S10 is recorded in the audit with the account and the reason', async () => {
     const name = await user([])
     await changeRoles(asking, change(name, 'assign', ['Ops']))
-    const [entry] = (await session.runtime?.admin?.audit.list({ limit: 1 })) ?? []
+    const [entry] = (await adminOver(session.service).audit.list({ limit: 1 })) ?? []
     const { caller } = asking.call
     expect(entry).toMatchObject({ reason: 'why not', who: `local:${caller.kind === 'local' ? caller.account : ''}` })
   })
@@ -94,7 +95,7 @@ describe('a change of roles, in process', () => {
   })
 
   test('O6 the last Admin keeps Admin', async () => {
-    for (const { userName } of (await session.runtime?.admin?.roles.holders('Admin')) ?? []) {
+    for (const { userName } of (await adminOver(session.service).roles.holders('Admin')) ?? []) {
       if (userName !== 'root') await takeAll(asking, userName)
     }
     expect((await failure(changeRoles(asking, change('root', 'unassign', ['Admin'])))).exitCode).toBe(9)

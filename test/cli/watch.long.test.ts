@@ -2,8 +2,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
+import type { HealthAnswers } from '../../src/cli/health/health.ts'
+import { watchHealth } from '../../src/cli/health/watch.ts'
 import { width } from '../../src/cli/render/width.ts'
+import { Fault } from '../../src/core/base/errors.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
 import { startServeProcess } from '../support/program/serve-process.ts'
 import { temporaryHome } from '../support/program/temporary-home.ts'
 import { httpPeer } from '../support/simulated/http-peer.ts'
@@ -199,4 +206,63 @@ test('K71 svc health --watch at svc serve reads what its schedule knows, and cau
   expect(lines).toMatch(/^\S+ \S+ \S+ ✓ HEALTHY: 1 monitor\n$/)
   expect(code).toBe(130)
   expect(await metrics()).not.toContain('trigger="caller"')
+})
+
+test('K71 a live view keeps no more after 10,000 rounds than after 1,000, whatever comes, goes and changes (simulated rounds)', {
+  timeout: 300_000,
+}, async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const heaps: number[] = []
+  let round = 0
+  const ask = async (): Promise<HealthAnswers> => {
+    round += 1
+    if (round % 1_000 === 0) {
+      collect()
+      await turn()
+      collect()
+      heaps.push(process.memoryUsage().heapUsed)
+    }
+    const monitors = Array.from({ length: 20 }, (_, at) => ({
+      // Half of them come and go.
+      MonitorName: at < 10 ? `monitor ${at}` : `monitor ${at} of ${Math.floor(round / 7)}`,
+      Status: (round + at) % 3 === 0 ? ('Failure' as const) : ('Success' as const),
+      StatusMessage: `answer ${round}`,
+    }))
+    const answer = { Status: 'Failure', StatusMessage: `round ${round}`, MonitorSummaries: monitors } as const
+    const lost = {
+      type: 'Sql',
+      exitCode: 6,
+      ageSeconds: 0,
+      fault: new Fault('Unreachable', `no answer ${round}`),
+    } as const
+    const of = (type: 'App' | 'Sql') => ({ type, exitCode: 3, ageSeconds: 0, run: undefined, response: answer })
+    const outcomes = [of('App'), round % 5 === 0 ? lost : of('Sql')]
+    if (round > 10_000) stop.abort(new Fault('Interrupted', 'enough'))
+    stop.signal.throwIfAborted()
+    return { outcomes, notConfigured: [], signInPaused: false }
+  }
+  let elapsed = 0
+  const clock = {
+    elapsed: () => elapsed,
+    pause: async (ms: number) => {
+      elapsed += ms
+      // What has been collected is forgotten between two turns of the event loop.
+      await turn()
+    },
+  }
+  const stop = new AbortController()
+  const { io } = capturedIo({ columns: 80, clock })
+  // What was written is on the terminal, and nowhere else.
+  Object.assign(io.stdout, { write: () => true })
+  const watching = watchHealth({
+    ...{ ask, io, signal: stop.signal, target: 'here', mode: 'Standard', atServer: true, output: 'table' },
+    plan: { everyMs: 10_000, until: undefined, withinMs: undefined, overExit: 7, shows: 'screen' },
+    ...{ flags: { failed: false, quiet: false }, display: { live: true, update: () => {} } },
+    ...{ outstanding: undefined, say: () => {} },
+  })
+  await expect(watching).rejects.toThrow('enough')
+  expect(heaps).toHaveLength(10)
+  const [first = 0] = heaps
+  expect(Math.max(...heaps.map((bytes) => bytes - first))).toBeLessThan(2 ** 20)
 })

@@ -5,7 +5,6 @@ import { openClient } from '../../src/core/client/index.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { ExecutionMode, type HealthCheckRequest, ServerType } from '../../src/core/protocol/index.ts'
 import {
-  type Admin,
   type AnswerFacts,
   type Call,
   type Credential,
@@ -15,9 +14,10 @@ import {
 import { startServer } from '../../src/core/server/index.ts'
 import { testCore } from '../support/engine/core.ts'
 import { localReader } from '../support/engine/peer-process.ts'
+import { adminOver, type TestAdmin } from '../support/store/admin.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 
-type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
+type Opened = { readonly service: Service; readonly admin: TestAdmin; readonly close: () => Promise<void> }
 
 const folder = temporaryFolder()
 
@@ -32,8 +32,8 @@ const by = { who: 'local:tester', correlationId: 'contract' }
 const password = 'violet-harbour-42'
 
 /** Ann is Admin, Ned has no role. */
-async function withUsers(admin: Admin | undefined): Promise<Admin> {
-  if (!admin) throw new Error('There is no administration')
+async function withUsers(service: Service): Promise<TestAdmin> {
+  const admin = adminOver(service)
   await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
   await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
   return admin
@@ -41,7 +41,7 @@ async function withUsers(admin: Admin | undefined): Promise<Admin> {
 
 async function inProcess(): Promise<Opened> {
   const { service, runtime } = await core(false, 'local')
-  return { service, admin: await withUsers(runtime.admin), close: runtime.close }
+  return { service, admin: await withUsers(service), close: runtime.close }
 }
 
 async function overHttp(): Promise<Opened> {
@@ -58,7 +58,7 @@ async function overHttp(): Promise<Opened> {
   const client = openClient({ baseUrl: server.url, userAgent: 'svc-contract' })
   return {
     service: client,
-    admin: await withUsers(runtime.admin),
+    admin: await withUsers(service),
     close: async () => {
       client.close()
       await server.stop()

@@ -12,6 +12,7 @@ import { serveYaml } from '../server/serve-yaml.ts'
 import { testCore } from '../support/engine/core.ts'
 import { peerProcess } from '../support/engine/peer-process.ts'
 import { blackHole, peer, speaks } from '../support/faults/faults.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { lastsAtLeast } from '../support/suite/deadline.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { hungUp, until } from '../support/suite/until.ts'
@@ -151,7 +152,7 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
   const { service, runtime } = await testCore({ store: join(folder, 'store', 'svc.db') })
   onTestFinished(() => runtime.close())
 
-  await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
+  await adminOver(service).users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
   const elsewhere = from('192.0.2.1')
   const { BearerToken = '' } = await service.authenticate({ UserName: 'Ann', Password: password }, elsewhere)
   const begin = async (mode: ExecutionMode, type: ServerType, call: Call): Promise<number> => {

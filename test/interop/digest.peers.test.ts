@@ -27,8 +27,8 @@ peerSuite(missing, 'clients that sign in by HTTP Digest', () => {
       ['MD5', true],
     ] as const) {
       const site = await startAccounts({ basic: true }, '127.0.0.1', { digest: true, digestMd5 })
-      await site.admin.users.add({ userName: 'Jäsøn', password, digest: { forAdmin: false } }, by)
-      await site.admin.users.add({ userName: 'Dora', password, digest: { forAdmin: false } }, by)
+      await site.admin.users.add({ userName: 'Jäsøn', password, digest: true }, by)
+      await site.admin.users.add({ userName: 'Dora', password, digest: true }, by)
       sites[name] = site
     }
   })

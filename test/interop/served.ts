@@ -7,6 +7,7 @@ import { openData } from '../../src/core/store/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { serving } from '../support/program/serving.ts'
 import { svcHome } from '../support/program/svc.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 export const password = 'violet-harbour-42'
@@ -28,7 +29,7 @@ export async function serveShortLived(accessMs: number) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-interop-'))
   const store = join(folder, 'store', 'svc.db')
   const { service, runtime } = await testCore({ store })
-  await runtime.admin?.users.add(
+  await adminOver(service).users.add(
     { userName: 'Ann', password, roles: ['Admin'] },
     { who: 'local:test', correlationId: 't' },
   )

@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
+import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { type Break, type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import { type Serving, serving } from '../support/program/serving.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import { adminOver, type TestAdmin } from '../support/store/admin.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import {
   contradictions,
@@ -54,10 +55,10 @@ const coreOf = (store: string) =>
     details: 'signed-in',
   })
 
-async function addAccounts(admin: Admin | undefined): Promise<void> {
+async function addAccounts(admin: TestAdmin): Promise<void> {
   const by = { who: 'local:test', correlationId: 'test' }
-  await admin?.users.add({ userName: loadAdmin, password: loadPassword, roles: ['Admin'] }, by)
-  for (const userName of writerNames) await admin?.users.add({ userName, password: loadPassword }, by)
+  await admin.users.add({ userName: loadAdmin, password: loadPassword, roles: ['Admin'] }, by)
+  for (const userName of writerNames) await admin.users.add({ userName, password: loadPassword }, by)
 }
 
 /** The longest from a break to the first 200, and to the first role change. */
@@ -126,8 +127,8 @@ async function judge(load: Load, recovery: Recovery, what: string, url: string):
 /** A store with its accounts in it: the database by itself, and through a proxy. */
 async function preparedStore() {
   const direct = await freshDatabase(server)
-  const { runtime } = await coreOf(direct)
-  await addAccounts(runtime.admin)
+  const { service, runtime } = await coreOf(direct)
+  await addAccounts(adminOver(service))
   await runtime.close()
   const proxy = await cutProxy(server.port)
   return { direct, proxy, url: direct.replace(`:${server.port}/`, `:${proxy.port}/`) }

@@ -1,6 +1,7 @@
 import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { ask } from '../server/site.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { Secrets } from './secrets.ts'
 
 const by = { who: 'local:tester', correlationId: 'test' }
@@ -30,15 +31,14 @@ const keys = [
 /** Makes a store whose only user is Root, an Admin whose password and key the requests do not know. */
 export async function makeRoot(store: string): Promise<Secrets> {
   const secrets = new Secrets(Object.values(passwords))
-  const { runtime } = await openCore({
+  const { service, runtime } = await openCore({
     version: '9.8.7',
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
     shared: false,
     details: 'signed-in',
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(service)
   await admin.users.add({ userName: 'Root', password: passwords.Root, roles: ['Admin'] }, by)
   secrets.register('rootKey', (await admin.keys.create({ name: 'rootKey', userName: 'Root' }, by)).secret)
   await runtime.close()

@@ -8,6 +8,7 @@ import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import { configured } from '../support/faults/postgres-faults.ts'
 import { admin, ask, type ServeNode, signIn, startNode } from '../support/program/serve-node.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { freshDatabase } from '../support/store/data-fixture.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
@@ -19,7 +20,7 @@ const faultMs = 3_000
 const recoveryMs = 90_000
 
 async function addWriters(store: string): Promise<void> {
-  const { runtime } = await openCore({
+  const { service, runtime } = await openCore({
     version: '9.8.7',
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
@@ -27,7 +28,7 @@ async function addWriters(store: string): Promise<void> {
     details: 'signed-in',
   })
   const by = { who: 'local:test', correlationId: 'test' }
-  for (const userName of writers) await runtime.admin?.users.add({ userName, password: admin.password }, by)
+  for (const userName of writers) await adminOver(service).users.add({ userName, password: admin.password }, by)
   await runtime.close()
 }
 

@@ -4,15 +4,11 @@ import { join } from 'node:path'
 import type { HashCost } from '../../src/core/accounts/auth/index.ts'
 import type { AuthConfig, Config } from '../../src/core/config/index.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
-import {
-  type Admin,
-  type AdminActor,
-  type ServeOptions,
-  serveDefaults,
-} from '../../src/core/protocol/service/service.ts'
+import { type AdminActor, type ServeOptions, serveDefaults } from '../../src/core/protocol/service/service.ts'
 import type { LogEntry, RunningServer } from '../../src/core/server/index.ts'
 import { openCore } from '../../src/core/service/open.ts'
 import { testServer } from '../support/engine/core.ts'
+import { adminOver, type TestAdmin } from '../support/store/admin.ts'
 import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
@@ -23,7 +19,7 @@ export const password = 'violet-harbour-42'
 export type Accounts = {
   readonly port: number
   readonly server: RunningServer
-  readonly admin: Admin
+  readonly admin: TestAdmin
   /** The file. */
   readonly store: string
   readonly log: LogEntry[]
@@ -68,8 +64,7 @@ export async function startAccounts(
     hashCost: cost,
     details: 'signed-in',
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(service)
   await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
   await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
   const server = await testServer({

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openStore } from '../../src/core/store/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -44,7 +45,7 @@ async function serving() {
     })
   return {
     log,
-    runtime,
+    service,
     signIn,
     /** Of what needs no store, and of what does. */
     statuses: async () => [await status('/livez'), await status('/readyz'), await signIn()],
@@ -61,7 +62,7 @@ describe('W16 svc serve and a trigger in its store', () => {
   }, async () => {
     openStore({ path: store, create: true }).close()
     exec(regrant)
-    const { log, statuses, runtime, close, signIn } = await serving()
+    const { log, statuses, service, close, signIn } = await serving()
     expect(await statuses()).toEqual([200, 503, 503])
     expect(log.filter((line) => line.includes('svc did not make'))).toEqual([
       expect.stringMatching(
@@ -70,15 +71,15 @@ describe('W16 svc serve and a trigger in its store', () => {
     ])
     exec('DROP TRIGGER "regrant"')
     await until(() => log.some((line) => line.includes('this server uses it from now on')), noticedMs)
-    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+    await adminOver(service).users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
     expect(await signIn()).toBe(200)
     await close()
   })
   test('W16 a server that runs notices it, names it, and goes on without the store until it is removed', {
     timeout: 90_000,
   }, async () => {
-    const { log, statuses, runtime, close } = await serving()
-    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+    const { log, statuses, service, close } = await serving()
+    await adminOver(service).users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
     expect(await statuses()).toEqual([200, 200, 200])
     exec(regrant)
     await until(async () => (await statuses())[2] === 503, noticedMs)

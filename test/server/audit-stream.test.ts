@@ -20,6 +20,7 @@ import { verifyLines } from '../../src/core/store/audit/index.ts'
 import { refusalsKeptMs } from '../../src/core/store/audit-events.ts'
 import { openData } from '../../src/core/store/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { actor, newUser } from '../support/store/data-fixture.ts'
 import { farMs, until } from '../support/suite/until.ts'
 
@@ -60,7 +61,7 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
     log: ({ level, msg }) => log.push(`${level}: ${msg}`),
   })
   try {
-    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+    await adminOver(service).users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
   } catch {
     // She is there after a restart.
   }
@@ -85,7 +86,7 @@ async function serving({ stream = file() }: { readonly stream?: string } = {}) {
     await server.stop()
     await runtime.close()
   }
-  return { url: server.url, runtime, log, store, assign, signIn, close }
+  return { url: server.url, service, runtime, log, store, assign, signIn, close }
 }
 const verified = () => verifyLines(createReadStream(file()), 'stream', { now: Date.now(), refusalsKeptMs })
 const ready = async (url: string) => (await fetch(new URL('/readyz', url))).status
@@ -108,7 +109,7 @@ describe('the stream of the audit', () => {
   })
 
   test('S14 a change is refused, and nothing of it made, while the stream cannot be written', async () => {
-    const { assign, signIn, close, log, url, runtime } = await serving()
+    const { assign, signIn, close, log, url, service, runtime } = await serving()
     // Nobody can write to a folder, root included.
     renameSync(file(), `${file()}.1`)
     mkdirSync(file())
@@ -117,7 +118,7 @@ describe('the stream of the audit', () => {
     expect(JSON.stringify(body)).not.toContain(folder)
     expect((await signIn()).status).toBe(503)
     expect(await ready(url)).toBe(503)
-    expect((await runtime.admin?.roles.show('Ann'))?.roles).toEqual(['Admin'])
+    expect((await adminOver(service).roles.show('Ann'))?.roles).toEqual(['Admin'])
     const metrics = (await runtime.metrics?.(1_000)) ?? []
     const sample = (name: string) => metrics.find((family) => family.name === name)?.samples[0]?.value
     expect([sample('svc_audit_stream_writable'), sample('svc_store_up')]).toEqual([0, 1])
@@ -162,7 +163,7 @@ describe('the stream of the audit', () => {
   })
 
   test('S14 an entry whose change the database refused is withdrawn before its id is used again', async () => {
-    const { runtime, store, assign, close } = await serving()
+    const { service, store, assign, close } = await serving()
     await until(() => lines().some(({ seal }) => seal !== undefined))
     const database = new DatabaseSync(store)
     // A foreign key that is compared at the commit, after the entry has been streamed.
@@ -170,7 +171,7 @@ describe('the stream of the audit', () => {
       CREATE TRIGGER "refuse" AFTER INSERT ON "audit" WHEN NEW."target" = 'late'
       BEGIN INSERT INTO "late" VALUES ('nobody'); END`)
     database.close()
-    await expect(runtime.admin?.users.add({ userName: 'late', password, roles: [] }, by)).rejects.toThrow()
+    await expect(adminOver(service).users.add({ userName: 'late', password, roles: [] }, by)).rejects.toThrow()
     const refused = lines().find(({ target }) => target === 'late')
     expect((await assign('Ops')).status).toBe(200)
     expect(lines().filter(({ id }) => id !== undefined && id === refused?.id)).toHaveLength(3)
@@ -213,16 +214,18 @@ describe('the stream of the audit', () => {
   })
 
   test('S13 an answer to svc about roles has the head of the audit, and that to others has not', async () => {
-    const { assign, runtime, close } = await serving()
+    const { assign, service, close } = await serving()
     await until(async () =>
       JSON.stringify((await assign('Ops', { Meta: { 'svc.changes': '1' } })).body).includes('svc.auditHead'),
     )
     const { body } = await assign('Ops', { Meta: { 'svc.changes': '1' } })
     const head = String((body['Meta'] as Record<string, string>)['svc.auditHead'])
     expect(head).toMatch(/^\d+:[0-9a-f]{64}$/)
-    const [number = '', hash = ''] = head.split(':')
-    const verdict = await runtime.admin?.audit.verify({ number: Number(number), hash }, AbortSignal.timeout(farMs))
-    expect(verdict?.problems).toEqual([])
+    const verdict = await adminOver(service).operations.verifyAudit(
+      { Head: head },
+      { ...by, signal: AbortSignal.timeout(farMs) },
+    )
+    expect(verdict.Problems).toEqual([])
     expect(JSON.stringify((await assign('Ops')).body)).not.toContain('svc.auditHead')
     await close()
   })

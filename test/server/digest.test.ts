@@ -10,12 +10,9 @@ describe('HTTP Digest', () => {
   let site: Accounts
   beforeAll(async () => {
     site = await startAccounts({ trustProxy: ['127.0.0.1'] }, '127.0.0.1', on)
-    await site.admin.users.passwd('Ann', password, by, { forAdmin: true })
-    await site.admin.users.add(
-      { userName: 'Dora', email: 'dora@example.com', password, digest: { forAdmin: false } },
-      by,
-    )
-    await site.admin.users.add({ userName: 'Jäsøn Ödön', password, digest: { forAdmin: false } }, by)
+    await site.admin.users.passwd('Ann', password, by, { DigestForAdmin: true })
+    await site.admin.users.add({ userName: 'Dora', email: 'dora@example.com', password, digest: true }, by)
+    await site.admin.users.add({ userName: 'Jäsøn Ödön', password, digest: true }, by)
   })
   afterAll(() => site.close())
 
@@ -230,7 +227,7 @@ describe('HTTP Digest', () => {
   })
 
   test('P5 wrong digests are counted, lock the name for that address, and are audited', async () => {
-    const user = { userName: 'Zoe', password, digest: { forAdmin: false } }
+    const user = { userName: 'Zoe', password, digest: true }
     await site.admin.users.add(user, by)
     const from = { 'x-forwarded-for': '203.0.113.9' }
     const refusal = { userName: 'Zoe', password: 'wrong' }
@@ -244,13 +241,13 @@ describe('HTTP Digest', () => {
   })
 
   test('A12 a disabled user is refused like an unknown one', async () => {
-    await site.admin.users.add({ userName: 'Off', password, digest: { forAdmin: false } }, by)
+    await site.admin.users.add({ userName: 'Off', password, digest: true }, by)
     await site.admin.users.disable('Off', by)
     expect(await header({ userName: 'Off' })).toMatchObject(refused)
   })
 
   test('A12 a user who becomes Admin is refused, unless the secret was made for that', async () => {
-    await site.admin.users.add({ userName: 'Eve', password, digest: { forAdmin: false } }, by)
+    await site.admin.users.add({ userName: 'Eve', password, digest: true }, by)
     expect((await header({ userName: 'Eve' })).status).toBe(200)
     const assigned = await site.signIn()
     await site.post(
@@ -262,12 +259,12 @@ describe('HTTP Digest', () => {
     expect((await site.admin.users.show('Eve')).digest).toBe('not for Admin')
     const [last] = await site.admin.audit.list({ limit: 1 })
     expect(last).toMatchObject({ event: 'signin.failed', target: 'Eve', reason: expect.stringContaining('is Admin') })
-    await site.admin.users.passwd('Eve', password, by, { forAdmin: true })
+    await site.admin.users.passwd('Eve', password, by, { DigestForAdmin: true })
     expect((await header({ userName: 'Eve' })).status).toBe(200)
   })
 
   test('A12 the own change of a password keeps the digest in step, and the password before no longer works', async () => {
-    await site.admin.users.add({ userName: 'Pat', password, digest: { forAdmin: false } }, by)
+    await site.admin.users.add({ userName: 'Pat', password, digest: true }, by)
     const next = 'copper-lantern-77'
     const own = await parts({ userName: 'Pat', uri: '/password' })
     const body = { CurrentPassword: password, NewPassword: next }
@@ -278,14 +275,14 @@ describe('HTTP Digest', () => {
   })
 
   test('A12 a password that is set without digest removes the secret, and so does its removal', async () => {
-    await site.admin.users.add({ userName: 'Tom', password, digest: { forAdmin: false } }, by)
+    await site.admin.users.add({ userName: 'Tom', password, digest: true }, by)
     expect((await header({ userName: 'Tom' })).status).toBe(200)
     await site.admin.users.passwd('Tom', password, by)
     expect((await header({ userName: 'Tom' })).status).toBe(401)
     expect((await site.admin.users.show('Tom')).digest).toBe('none')
-    await site.admin.users.passwd('Tom', password, by, { forAdmin: false })
-    expect((await site.admin.users.removeDigest('Tom', by)).removed).toBe(true)
-    expect((await site.admin.users.removeDigest('Tom', by)).removed).toBe(false)
+    await site.admin.users.passwd('Tom', password, by, { Digest: true })
+    expect(await site.admin.users.removeDigest('Tom', by)).toBe(true)
+    expect(await site.admin.users.removeDigest('Tom', by)).toBe(false)
     expect((await header({ userName: 'Tom' })).status).toBe(401)
     expect((await site.post('/auth/credentials', { UserName: 'Tom', Password: password })).status).toBe(200)
   })
@@ -294,7 +291,7 @@ describe('HTTP Digest', () => {
     const strict = await startAccounts({}, '127.0.0.1', { digest: true, digestMd5: false })
     onTestFinished(() => strict.close())
 
-    await strict.admin.users.add({ userName: 'Dora', password, digest: { forAdmin: false } }, by)
+    await strict.admin.users.add({ userName: 'Dora', password, digest: true }, by)
     const challenge = challengesOf(await strict.post('/auth/digest', {}))
     expect(challenge.map(({ algorithm }) => algorithm)).toEqual(['SHA-256'])
     const own = { userName: 'Dora', password, nonce: challenge[0]?.['nonce'] ?? '', uri: '/auth/digest' }

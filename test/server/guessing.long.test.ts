@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { adminOver } from '../support/store/admin.ts'
 import { backends } from '../support/store/data-fixture.ts'
 import { by, password } from './accounts.ts'
 import { ask, type Got } from './site.ts'
@@ -13,8 +14,14 @@ type Node = {
 /** A node of `svc serve` behind a trusted proxy, which reports the addresses of its clients. */
 async function startNode(store: string): Promise<Node> {
   const { service, runtime } = await testCore({ store })
-  if (!(await runtime.admin?.users.any().catch(() => false))) {
-    await runtime.admin?.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin'] }, by)
+  if (
+    (
+      await adminOver(service)
+        .users.list()
+        .catch(() => [])
+    ).length === 0
+  ) {
+    await adminOver(service).users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin'] }, by)
   }
   const { port, stop } = await testServer({
     service,

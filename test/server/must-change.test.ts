@@ -82,7 +82,7 @@ test('P71 a password that an earlier version or another Admin sets ends it, and 
   expect(await mustChange()).toBe(true)
   await accounts.admin.users.passwd('kept', 'copper-lantern-77', by)
   expect(await mustChange()).toBe(false)
-  await accounts.admin.users.passwd('kept', 'silver-kettle-31', by, undefined, true)
+  await accounts.admin.users.passwd('kept', 'silver-kettle-31', by, { MustChangePassword: true })
   expect(await mustChange()).toBe(true)
   const [entry] = await accounts.admin.audit.list({ limit: 1 })
   expect([entry?.event, entry?.after]).toEqual(['password.changed', '{"mustChange":true}'])

@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/core/base/settings/index.ts'
 import type { Config } from '../../src/core/config/index.ts'
-import { type Admin, serveDefaults } from '../../src/core/protocol/service/service.ts'
+import { serveDefaults } from '../../src/core/protocol/service/service.ts'
 import type { RunningServer } from '../../src/core/server/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid/provider.ts'
+import { adminOver, type TestAdmin } from '../support/store/admin.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { ask, type Got } from './site.ts'
 
@@ -16,15 +17,14 @@ const folder = temporaryFolder()
 const host = 'svc.example.org'
 const home = `http://${host}`
 
-type Node = { readonly port: number; readonly admin: Admin; readonly stop: () => Promise<void> }
+type Node = { readonly port: number; readonly admin: TestAdmin; readonly stop: () => Promise<void> }
 
 async function startNode(auth: Config['auth'], store = join(folder, 'svc.db')): Promise<Node> {
   const { service, runtime } = await testCore({
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(service)
   const server: RunningServer = await testServer({
     service,
     runtime,

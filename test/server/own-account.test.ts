@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
+import { adminOver } from '../support/store/admin.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-http-'))
 const password = 'violet-harbour-42'
@@ -21,7 +22,7 @@ beforeAll(async () => {
   const server = await testServer({ service, runtime, log: (entry) => log.push(JSON.stringify(entry)) })
   url = server.url
   add = async (userName) =>
-    await runtime.admin?.users.add({ userName, password }, { who: 'local:tester', correlationId: 'own' })
+    await adminOver(service).users.add({ userName, password }, { who: 'local:tester', correlationId: 'own' })
   close = async () => {
     await server.stop()
     await runtime.close()

@@ -107,7 +107,6 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     version: '9.8.7',
     ready: async () => {},
     facts: runtimeFacts(),
-    admin: undefined,
     anyAdmin: async () => false,
     recent: async () => [],
     viewOf: async () => () => 'full',

@@ -186,9 +186,9 @@ describe('O8 an Admin for a time', () => {
 
   test('O8 no key of the user lasts longer, whoever makes it', async () => {
     const key = (name: string, more: object) => site.admin.keys.create({ name, userName: 'Tim', ...more }, by)
-    const ends = [await key('k1', {}), await key('k2', { roles: ['Admin'] }), await key('k3', { expiresInMs: 60_000 })]
+    const ends = [await key('k1', {}), await key('k2', { roles: ['Admin'] }), await key('k3', { lifetime: 60_000 })]
     for (const { key: made } of ends) expect(made.expiresAt?.getTime()).toBeLessThanOrEqual(Date.parse(inOneHour))
-    for (const more of [{ expiresInMs: 2 * hour }, { roles: ['Admin'], expiresInMs: 2 * hour }]) {
+    for (const more of [{ lifetime: 2 * hour }, { roles: ['Admin'], lifetime: 2 * hour }]) {
       await expect(key('late', more)).rejects.toMatchObject({ fault: 'BadRequest' })
     }
   })

@@ -180,6 +180,26 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     expect(output).toMatch(text)
     expect(rows).toBeLessThan(maxRead)
   })
+  test.each([
+    ['getUsers', { After: 'user-5' }],
+    ['roleHolders', { Role: 'Ops', After: 'user-5' }],
+    ['getKeys', { After: 'key-5' }],
+    ['getAudit', { Before: 5_000 }],
+  ])('P70 a page of %s %j', async (operation, request) => {
+    const ask = `import { openCore } from '${new URL('../../src/core/service/open.ts', import.meta.url).href}'
+      const config = { types: {}, serve: {}, warnings: [] }
+      const core = await openCore({ version: '1', config, store: process.env.SVC_STORE, shared: false, details: 'anyone' })
+      const call = { caller: { kind: 'local', account: 'test' }, correlationId: 'page', signal: new AbortController().signal }
+      const answer = await core.service.${operation}({ ...${JSON.stringify(request)}, Take: 100 }, call)
+      await core.runtime.close()
+      process.exit(Object.values(answer)[0].length === 100 ? 0 : 1)`
+    const rows = await read(async () => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', ask], { env: env(), stdio: 'inherit' })
+      await once(child, 'exit')
+      expect(child.exitCode).toBe(0)
+    })
+    expect(rows).toBeLessThan(maxRead)
+  })
   test('the sweep that svc serve runs every 10 s, where nothing has expired', async () => {
     const sweep = `import { openData } from '${new URL('../../src/core/store/index.ts', import.meta.url).href}'
       const data = await openData({ store: process.env.SVC_STORE, create: false })

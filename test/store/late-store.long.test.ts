@@ -235,9 +235,9 @@ describe('W16 svc serve is started while its PostgreSQL does not answer', () => 
       node: 'late',
       details: 'anyone',
       log: ({ msg }) => void log.push(msg),
-      firstUse: async ({ users, anyAdmin }) => {
+      firstUse: async ({ any, anyAdmin }) => {
         attempts += 1
-        expect([await users.any(), await anyAdmin()]).toEqual([false, false])
+        expect([await any(), await anyAdmin()]).toEqual([false, false])
         if (!isPrepared) throw new Fault('Local', 'There is no Admin yet', { hints: ['Add one'] })
       },
     })

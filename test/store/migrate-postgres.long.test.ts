@@ -123,6 +123,36 @@ describe('W6 an upgrade of a store in PostgreSQL that other nodes use', { timeou
     expect(await only('SELECT count("createdAt")::int FROM "refreshTokens"')).toBe(rows)
     expect(await only('SELECT count(*)::int FROM pg_index WHERE NOT indisvalid')).toBe(0)
   })
+  test('P71 W6 after step 16 nobody has to change a password, and one that a node of the version before sets ends it', async () => {
+    await migrateTo(15)
+    const add = (name: string) =>
+      `INSERT INTO "users" ("id", "userName", "nameKey", "passwordHash", "disabled", "createdAt", "epoch") VALUES ('${name}', '${name}', '${name}', 'hash of ${name}', 0, 1, 0)`
+    const before = await open()
+    await before.query(add('old'))
+    await before.query(`INSERT INTO "names" ("key", "userId") VALUES ('old', 'old')`)
+    await upgrade()
+    expect(await version()).toBe(postgresMigrations.length)
+    const data = await openData({ store: url, create: true, env: {} })
+    onTestFinished(() => data.close())
+    const mustChange = async () => (await data.users.find('old'))?.mustChangePassword
+    expect(await mustChange()).toBe(false)
+    const set = { digest: undefined, mustChange: true }
+    await data.users.setPassword('old', 'temporary', actor(), set)
+    expect(await mustChange()).toBe(true)
+    // Statements of the version before, which knows no such column.
+    await before.query(`UPDATE "users" SET "passwordHash" = 'chosen', "epoch" = "epoch" + 1 WHERE "id" = 'old'`)
+    expect(await mustChange()).toBe(false)
+    await before.query(add('new'))
+    expect((await data.users.byId('new'))?.mustChangePassword).toBe(false)
+  })
+  test('W6 the version before refuses a store after step 16, and leaves it as it is', async () => {
+    await upgrade()
+    const client = await open()
+    await client.query('SET ROLE svc')
+    const earlier = migratePostgres(client, { label: 'it', create: true }, postgresMigrations.slice(0, 15))
+    await expect(earlier).rejects.toMatchObject({ errorCode: 'Local' })
+    expect(await version()).toBe(postgresMigrations.length)
+  })
   test('W6 several nodes that start at once make each step once, and all work', async () => {
     await Promise.all(Array.from({ length: 4 }, upgrade))
     expect(await version()).toBe(postgresMigrations.length)

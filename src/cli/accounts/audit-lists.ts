@@ -2,7 +2,8 @@ import { count } from '../../core/base/format.ts'
 import { humanTime } from '../../core/base/zone.ts'
 import type { AuditLogEntry, AuditSeal, Response } from '../../core/protocol/index.ts'
 import { fromEntry } from '../../core/protocol/service/facts.ts'
-import type { AuditFacts, AuditHead, AuditVerdict, PastHolder } from '../../core/protocol/service/service.ts'
+import type { AuditFacts, PastHolder } from '../../core/protocol/service/service.ts'
+import type { ChainHead, ChainVerdict } from '../../core/store/audit/index.ts'
 import type { Screen } from '../io/io.ts'
 import {
   dateTime,
@@ -121,7 +122,7 @@ export const auditExports = document<{ readonly file: string; readonly head: str
   members: { file: string, head: orNull(string) },
 })
 
-type VerdictRow = Omit<AuditVerdict, 'head' | 'began'> & {
+type VerdictRow = Omit<ChainVerdict, 'head' | 'began'> & {
   readonly intact: boolean
   readonly head: string | null
   readonly firstSeal: number | null
@@ -162,7 +163,7 @@ export const auditOf = (entry: AuditLogEntry): AuditFacts => fromEntry(entry) as
 const sealOf = (seal: AuditSeal | undefined) => seal && { number: seal.Number ?? 0, hash: seal.Hash ?? '' }
 
 /** The verdict on an audit in a store. The figures of a stream are 0. */
-export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'verifyAudit'>): AuditVerdict {
+export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'verifyAudit'>): ChainVerdict {
   const began = Began && { number: Began.Number ?? 0, at: Began.At?.getTime() ?? 0 }
   return {
     repeated: 0,
@@ -173,15 +174,15 @@ export function verdictOf({ Problems = [], Head, Began, ...counts }: Response<'v
     problems: Problems.map(fromEntry),
     head: sealOf(Head),
     began,
-  } as AuditVerdict
+  } as ChainVerdict
 }
 
-const headText = (head: AuditHead | undefined): string | null => (head ? `${head.number}:${head.hash}` : null)
-export const isIntact = ({ problems }: AuditVerdict): boolean => problems.length === 0
+const headText = (head: ChainHead | undefined): string | null => (head ? `${head.number}:${head.hash}` : null)
+export const isIntact = ({ problems }: ChainVerdict): boolean => problems.length === 0
 
 /** A verdict as JSON, as a record for each problem in a pipe, and as sentences and facts on a terminal. */
 export function verdictText(
-  verdict: AuditVerdict,
+  verdict: ChainVerdict,
   { target, isCompared }: { readonly target: string; readonly isCompared: boolean },
   { json, screen }: ListOutput,
 ): string {
@@ -209,7 +210,7 @@ export function verdictText(
 }
 
 function onTerminal(
-  verdict: AuditVerdict,
+  verdict: ChainVerdict,
   { target, isCompared, head }: { readonly target: string; readonly isCompared: boolean; readonly head: string | null },
   screen: Screen,
 ): string {

@@ -1,5 +1,5 @@
 import { Fault } from '../../core/base/errors.ts'
-import type { AuditHead } from '../../core/protocol/service/service.ts'
+import type { ChainHead } from '../../core/store/audit/index.ts'
 import { listFormats } from './base.ts'
 import { custom, oneOf, repeatable } from './flags.ts'
 
@@ -15,7 +15,7 @@ export const eventFlag = custom<string>({
 })
 
 /** A head of the audit chain, as `svc audit head` prints it. */
-export const headFlag = custom<AuditHead>({
+export const headFlag = custom<ChainHead>({
   helpValue: 'N:HASH',
   parse: async (input) => {
     const { readHead } = await import('../../core/store/audit/index.ts')

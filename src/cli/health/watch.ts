@@ -1,5 +1,5 @@
 import { Fault } from '../../core/base/errors.ts'
-import { showDuration } from '../../core/base/format.ts'
+import { count, showDuration } from '../../core/base/format.ts'
 import { read } from '../../core/checks/reports/index.ts'
 import type { Io } from '../io/io.ts'
 import type { ProgressText } from '../io/terminal.ts'
@@ -67,7 +67,16 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       isDueNow = false
       timing.dueAt = undefined
       const repeatsRefused = number === 1 || isLast
-      last = await ask({ signal: AbortSignal.any([signal, quit.signal]), repeatsRefused, stored })
+      const cut = new AbortController()
+      const timer = plan.withinMs && setTimeout(() => cut.abort(), cutMs(firstBegan + plan.withinMs - began))
+      try {
+        last = await ask({ signal: AbortSignal.any([signal, quit.signal, cut.signal]), repeatsRefused, stored })
+      } catch (error) {
+        if (signal.aborted || quit.signal.aborted || !cut.signal.aborted) throw error
+        return cutEnd(last, number, plan, output)
+      } finally {
+        clearTimeout(timer)
+      }
       const { outcomes } = last
       const ranThere = atServer && outcomes.some((one) => one.response && (!one.run || (stored && !one.stored)))
       const round: Round = { ...last, number, firstBegan, began, ended: clock.elapsed(), isLast, ranThere }
@@ -98,6 +107,25 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
     }
     wake = new AbortController()
   }
+}
+
+/** Milliseconds after the end of the time in which an attempt may still end. One that begins at the end needs some. */
+const lateMs = 1_000
+/** A timer can wait for no longer. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Milliseconds after which an attempt is cut off. `leftMs`: of the time, below 0 after its end. */
+const cutMs = (leftMs: number): number => Math.min(Math.max(0, leftMs) + lateMs, maxTimerMs)
+
+/** The end of a watch whose attempt was cut off. What the attempts before it have found is the answer. */
+function cutEnd(last: HealthAnswers | undefined, number: number, { overExit: exit }: Plan, output: Output): WatchEnd {
+  if (!last) {
+    throw new Fault('RequestTimeout', 'Gave up: the first attempt did not end in time', {
+      hints: ['Allow more time, or less for each request with --timeout.'],
+    })
+  }
+  const times = `${count(number - 1, 'attempt')} and 1 that was cut off`
+  return ended(last, { type: 'end', exit, gaveUp: `Gave up after ${times}: ${firstProblem(last.outcomes)}` }, output)
 }
 
 /** The end of the watch. Throws Fault `RequestTimeout` if the time is over and there is no answer to show. */

@@ -82,7 +82,9 @@ export function afterRound(
   const round = (before?.round ?? 0) + 1
   const turned = (finding: Finding, earlier: WatchSubject | undefined): WatchSubject => {
     if (earlier?.state === finding.state) return { ...earlier, ...finding }
-    return { ...finding, since: before && at, round, before: earlier }
+    // Not all of it: the subject from before knows one from before itself.
+    const { state, since } = earlier ?? {}
+    return { ...finding, since: before && at, round, before: state && { state, since } }
   }
   const unanswered = new Set(readings.filter(({ error }) => error).map(({ type }) => type))
   // The machine has no type: any answer has its checks.

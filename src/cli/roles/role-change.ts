@@ -316,8 +316,8 @@ export async function giveBackRoles(asking: Asking, lists: Lists, userName: stri
 const changedBy = (change: RoleChange, before: Lists): Lists =>
   change.action === 'assign' ? without(change, before) : within(change, before)
 
-const notesOn = async ({ session }: Asking, change: RoleChange, before: Lists): Promise<readonly string[]> =>
-  change.action === 'assign' ? await slips(changedBy(change, before), before, session, change.userName) : []
+const notesOn = async (asking: Asking, change: RoleChange, before: Lists): Promise<readonly string[]> =>
+  change.action === 'assign' ? await slips(changedBy(change, before), before, asking, change.userName) : []
 
 /** Removes all roles and permissions of the user. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
@@ -388,12 +388,7 @@ function refuseOtherCase(change: RoleChange, current: Lists): void {
 }
 
 /** Possible mistakes in an assignment; it is made all the same. */
-async function slips(
-  changes: Lists,
-  current: Lists,
-  session: CommandSession,
-  userName: string,
-): Promise<readonly string[]> {
+async function slips(changes: Lists, current: Lists, asking: Asking, userName: string): Promise<readonly string[]> {
   const all = [...changes.roles, ...changes.permissions]
   const similar = [
     ...otherCase(changes.roles, current.roles),
@@ -415,7 +410,7 @@ async function slips(
     ...(await unknownRoles(
       changes.roles.filter((role) => !miscased(role)),
       current,
-      session,
+      asking,
       userName,
     )),
     ...all
@@ -434,20 +429,24 @@ const maxRoleNames = 1_000
 async function unknownRoles(
   requested: readonly string[],
   current: Lists,
-  session: CommandSession,
+  { session, call }: Asking,
   userName: string,
 ): Promise<readonly string[]> {
-  if (requested.every((role) => role === 'Admin')) return []
-  const stored = await session.runtime?.admin?.roles.names()
-  const candidates = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
-  const isComplete = stored !== undefined && stored.length < maxRoleNames
-  return requested.flatMap((role) => {
+  const usual = ['Admin', ...current.roles]
+  const notes = requested.map(async (role) => {
     // Short names such as R1 and R2 differ on purpose.
-    const nearest = candidates.includes(role) || role.length < 4 ? undefined : didYouMean(role, candidates)
+    if (usual.includes(role) || role.length < 4) return []
+    const { runtime, service } = session
+    // Roles: those of others, where nobody has this one. A name that is refused here is refused by the change, too.
+    const answer = runtime && (await service.roleHolders({ Role: role, Take: 1 }, call).catch(() => undefined))
+    const stored = answer?.Roles
+    const isHeld = answer !== undefined && stored === undefined
+    const nearest = isHeld ? undefined : didYouMean(role, [...new Set([...usual, ...(stored ?? [])])])
     if (nearest === undefined) return []
-    const fact = isComplete ? 'is not a role of any user' : `is a new role for ${userName}`
+    const fact = stored && stored.length < maxRoleNames ? 'is not a role of any user' : `is a new role for ${userName}`
     return [`"${role}" ${fact}; did you mean "${nearest}"?`]
   })
+  return (await Promise.all(notes)).flat()
 }
 
 /** Fails when a server reports success without having made the change. */

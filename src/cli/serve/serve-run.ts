@@ -460,14 +460,16 @@ const claim = async (
  * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:
  * the first caller could be anyone.
  */
-async function firstAdmin(request: ServeRequest, { users, anyAdmin }: OwnAccounts): Promise<void> {
-  if (request.bootstrap && !(await users.any())) {
+async function firstAdmin(request: ServeRequest, { any, anyAdmin, administration }: OwnAccounts): Promise<void> {
+  if (request.bootstrap && !(await any())) {
     const { userName, passwordFile } = request.bootstrap
     const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
-    const { caller, correlationId } = localCall(new AbortController().signal)
+    const { caller, correlationId, signal } = localCall(new AbortController().signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
     try {
-      await users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+      const { addUser } = await administration()
+      const by = { who, correlationId, signal }
+      await addUser({ UserName: userName, Password: password, Roles: ['Admin'] }, by)
     } catch (error) {
       // Another node that started at the same time may have created it.
       if (!(error instanceof Fault && error.fault === 'Conflict' && (await anyAdmin()))) throw error

@@ -2,7 +2,7 @@ import { Fault } from '../../core/base/errors.ts'
 import { nearestHint } from '../../core/base/suggest.ts'
 import { notCoveredCode, type UserEntry } from '../../core/protocol/index.ts'
 import { fromEntry } from '../../core/protocol/service/facts.ts'
-import type { Admin, Call, Service, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
+import type { Call, Runtime, Service, UserFacts, ValueProblem } from '../../core/protocol/service/service.ts'
 import { connectionFlags, custom, localFlag, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
@@ -38,16 +38,19 @@ export const changeFlags = { reason: reasonFlag, ...connectionFlags } as const
 /** The rules for the values of users, which are checked before anybody types a password. */
 export const loadAccountRules = () => import('../../core/accounts/auth/index.ts')
 
+/** The store of this machine, with the Service over it. */
+type OwnStore = NonNullable<Runtime['ownStore']> & { readonly service: Service; readonly store: string }
+
 /** Opens the store of this machine, for this account (P8). Does not read svc.yaml. */
-export async function openAdmin(
+export async function openStore(
   flags: { readonly store?: string | undefined },
   env: ProcessEnvironment,
-): Promise<{ readonly admin: Admin } & AsyncDisposable> {
+): Promise<OwnStore & AsyncDisposable> {
   const [{ openCore }, { withoutFile }] = await Promise.all([
     import('../../core/service/open.ts'),
     import('./without-file.ts'),
   ])
-  const { runtime } = await openCore({
+  const { service, runtime } = await openCore({
     version: packageJson().version,
     config: withoutFile,
     store: await storePath(flags, env),
@@ -57,11 +60,12 @@ export async function openAdmin(
     usedStores: usedStores(env),
     details: 'anyone',
   })
-  if (!runtime.admin) {
+  const { ownStore, facts } = runtime
+  if (!ownStore || facts.store === undefined) {
     await runtime.close()
     throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
   }
-  return { admin: runtime.admin, [Symbol.asyncDispose]: runtime.close }
+  return { ...ownStore, service, store: facts.store, [Symbol.asyncDispose]: runtime.close }
 }
 
 /** Whether the store is a file that exists. */
@@ -112,7 +116,7 @@ export abstract class AdminCommand extends TargetCommand {
   ): Promise<R> {
     const chosen = await this.sayTarget(flags)
     await using session = await openSession(flags, this.io, { chosen, say: (line) => this.say(line) })
-    const store = session.runtime?.admin?.store ?? session.label
+    const store = session.runtime?.facts.store ?? session.label
     this.target = store
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
@@ -144,14 +148,13 @@ export abstract class StoreCommand extends TargetCommand {
   /** Opens the store for `work`, names it in failures, and closes it. */
   protected async inStore<R>(
     flags: { readonly store?: string | undefined; readonly local?: boolean },
-    work: (admin: Admin) => Promise<R>,
+    work: (own: OwnStore) => Promise<R>,
   ): Promise<R> {
     await this.refuseElsewhere(flags)
-    await using session = await openAdmin(flags, this.io.env)
-    const { store } = session.admin
-    this.target = store
-    await this.warnOfOtherStore(store)
-    return await work(session.admin)
+    await using own = await openStore(flags, this.io.env)
+    this.target = own.store
+    await this.warnOfOtherStore(own.store)
+    return await work(own)
   }
 
   /**
@@ -182,9 +185,11 @@ const inputs: Readonly<Record<string, string>> = {
   Permissions: '--permission',
   From: '--from',
   Subject: '--subject',
-  ExpiresInMs: '--expires',
+  Lifetime: '--expires',
   Provider: '--provider',
   Head: '--head',
+  Role: 'ROLE',
+  Reason: '--reason',
 }
 
 /** The problems as one sentence without its full stop, in words of the command line; undefined if there are none. */
@@ -211,7 +216,10 @@ function inOwnWords(error: unknown): unknown {
   const details = { hints, remoteStatus, cause: error }
   if (error.errorCode === 'Usage') return new Fault('Usage', message, details)
   if (error.errorCode === notCoveredCode) return new Fault('Local', message, details)
-  if (error.errorCode === 'ValidationException') return new Fault('Usage', inUserWords(fields) ?? message, details)
+  const mistakes = error.fault === 'BadRequest' ? inUserWords(fields) : undefined
+  if (mistakes !== undefined || error.errorCode === 'ValidationException') {
+    return new Fault('Usage', mistakes ?? message, details)
+  }
   return error.fault === 'Conflict' ? new Fault('Conflict', message, details) : error
 }
 
@@ -236,11 +244,19 @@ export async function orNearest<R>(
   }
 }
 
+/** The names of users that are similar to an unknown one. */
+export const usersNear = async (
+  service: Service,
+  Like: string,
+  call = localCall(new AbortController().signal),
+): Promise<readonly string[]> =>
+  ((await service.getUsers({ Like }, call)).Users ?? []).map(({ UserName = '' }) => UserName)
+
 /** The answer to an operation about a user. Replaces `NotFound` by one with the nearest name. */
 export const orUnknown = <R>({ service, call }: AdminSession, name: string, answer: Promise<R>): Promise<R> =>
   orNearest(answer, name, {
     message: `there is no user "${name}"`,
-    near: async (Like) => ((await service.getUsers({ Like }, call)).Users ?? []).map(({ UserName = '' }) => UserName),
+    near: (typed) => usersNear(service, typed, call),
     hint: (candidates) =>
       candidates.length === 0
         ? 'There are no users yet: svc users add NAME --role Admin'

@@ -38,7 +38,7 @@ export type CommandSession = {
 
 /** The place that an answer names: the target, and in process also the store. */
 export function placeOf({ label, runtime }: CommandSession): string {
-  const store = runtime?.admin?.store ?? runtime?.facts.store
+  const store = runtime?.facts.store
   return store === undefined ? label : `${label} · ${store}`
 }
 

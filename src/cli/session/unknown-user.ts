@@ -1,6 +1,7 @@
 import { Fault } from '../../core/base/errors.ts'
 import { didYouMean } from '../../core/base/suggest.ts'
 import { shellWord } from '../render/hints.ts'
+import { usersNear } from './admin.ts'
 import type { CommandSession } from './session.ts'
 
 /**
@@ -9,7 +10,7 @@ import type { CommandSession } from './session.ts'
  */
 export async function unknownUser(error: Fault, userName: string, session: CommandSession): Promise<Fault> {
   const { remoteStatus } = error.details
-  const candidates = (await session.runtime?.admin?.users.near(userName).catch(() => [])) ?? []
+  const candidates = session.runtime ? await usersNear(session.service, userName).catch(() => []) : []
   const nearest = didYouMean(userName, candidates)
   return new Fault('NotFound', `there is no user "${userName}" ${at(session)}`, {
     ...(remoteStatus === undefined ? {} : { remoteStatus }),

@@ -6,7 +6,7 @@ import { othersMayWrite } from '../../core/base/own-files.ts'
 import { linkMistake } from '../../core/config/index.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageRoot } from '../io/process.ts'
-import { openAdmin } from '../session/admin.ts'
+import { openStore } from '../session/admin.ts'
 import { waysToConfigure } from '../session/first-config.ts'
 import { otherStoreWarning, servesHere } from '../session/running.ts'
 import {
@@ -171,7 +171,7 @@ async function checkDrivers({ flags, env }: Examination): Promise<Outcome> {
 }
 
 async function checkStore(examination: Examination): Promise<Outcome> {
-  const { flags, env } = examination
+  const { flags, env, signal } = examination
   const { value = '', note } = await readInForce(examination, 'store')
   const { secondStore } = await import('../session/service-store.ts')
   const second = await secondStore(flags, env)
@@ -181,8 +181,8 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   }
   if (second) return warning(second.warning.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
-  await using session = await openAdmin(flags, env)
-  const any = await session.admin.users.any()
+  await using session = await openStore(flags, env)
+  const { Users } = await session.service.getUsers({ Take: 1 }, localCall(signal))
   const other = otherStoreWarning(value, homeOf(env))
   if (other !== undefined) return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   const { shareOf } = await import('../../core/base/files/index.ts')
@@ -191,7 +191,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
     const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
     return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
   }
-  const foreign = await session.admin.schema.foreign()
+  const foreign = await session.foreign()
   if (foreign.length > 0) {
     const labels =
       foreign.slice(0, maxNamed).join(', ') +
@@ -201,7 +201,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
       'Remove it, or keep it in a database of its own.',
     )
   }
-  return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
+  return Users?.length ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
 }
 
 async function checkKeychain({ env, settings }: Examination): Promise<Outcome> {

@@ -74,15 +74,6 @@ const lazyMethod =
     return await Reflect.apply(Reflect.get(made, name) as (...args: unknown[]) => unknown, made, args)
   }
 
-/** The same for an object of groups of methods. `present`: its members that need not be made. */
-export const lazyGroups = <T extends object, K extends keyof T>(present: Pick<T, K>, make: () => Promise<T>): T =>
-  new Proxy<T>({ ...present } as T, {
-    get: (own, name) => {
-      if (name === 'then' || name in own) return Reflect.get(own, name)
-      return lazyMethods(async () => Reflect.get(await make(), name) as object)
-    },
-  })
-
 /** Makes objects whose members are made from `from` when they are first used. */
 export function madeOnUse<From, T extends object>(makers: { readonly [M in keyof T]: (from: From) => T[M] }) {
   type Made = { readonly from: From; readonly members: Partial<T> }

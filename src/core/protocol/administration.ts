@@ -1,6 +1,6 @@
 /**
  * Administration by Admins (P70): what `svc users`, `keys`, `audit`, `heartbeats` and `roles` do, as rows of the table of
- * operations. Our own addition to the interface. Fields have the names of service/admin.ts, with a capital.
+ * operations. Our own addition to the interface. The commands work by them on the machine of the store, too.
  */
 import { ResponseStatus } from './dtos.ts'
 import { HeartbeatStatus } from './enums.ts'
@@ -152,7 +152,7 @@ export const administration = {
     'GetUsers',
     ['GET', '/users', 'List the users, sorted by name'],
     { ...page, ...like },
-    // Total: how many there are in all pages.
+    // Total, in the first page: how many there are in all pages.
     { Users: list(UserEntry), Total: integer },
   ),
   getUser: row('GetUser', ['GET', '/users/show', 'Show a user'], ofUser, user),
@@ -328,6 +328,7 @@ export const administration = {
     { Role: neededName, At: date, ...page },
     {
       Users: list(RoleHolder),
+      // In the first page.
       Total: integer,
       // Where nobody has the role: those that somebody has, at most 1,000.
       Roles: list(text),

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { shuttingDown } from '../base/errors.ts'
-import { type Lazy, lazy, lazyGroups, lazyMethods } from '../base/lazy.ts'
+import { type Lazy, lazy, lazyMethods } from '../base/lazy.ts'
 import { preload } from '../base/preload.ts'
 import type { Config } from '../config/index.ts'
 import type {
@@ -70,7 +70,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ready: async (signal) => {
       for (const part of parts) await part.ready?.(signal)
     },
-    admin: store && lazyGroups({ store: store.label }, store.accounts.admin),
+    ownStore: store && {
+      foreign: async () => (await (await store.data(false)).inspect()).foreign.map(({ label }) => label),
+      exportAudit: async (write, signal) => {
+        const { exportAudit } = await import('./accounts/audit-operations.ts')
+        return await exportAudit(await store.data(false), store.label, write, signal)
+      },
+    },
     anyAdmin: async () => (store ? await (await store.rows('users')()).anyAdmin() : false),
     digestChallenges:
       store && options.config.auth?.digest
@@ -134,7 +140,7 @@ async function groundStore(options: OpenOptions, url: string): Promise<GroundSto
   const rows: GroundStore['rows'] = (subject) => async () => (await data(false))[subject]
   const label = shownStore(url)
   const storePath = storeKind(url) === 'sqlite' ? url : undefined
-  const accounts = lazy(async () => (await import('./accounts/accounts.ts')).accountsPart(options, label, data)).get
+  const accounts = lazy(async () => (await import('./accounts/accounts.ts')).accountsPart(options, data)).get
   const history = lazy(async () => (await import('./results/readings.ts')).historyPart(options, () => data(false))).get
   return {
     label,

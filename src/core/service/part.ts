@@ -3,7 +3,7 @@ import type { RefusalStore } from '../checks/engine/index.ts'
 import type { Config } from '../config/index.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Family } from '../protocol/service/family.ts'
-import type { Runtime, ServeOptions } from '../protocol/service/service.ts'
+import type { Administration, Runtime, ServeOptions } from '../protocol/service/service.ts'
 import type { Data, KeeperLog, UsedStores } from '../store/index.ts'
 
 /**
@@ -55,7 +55,10 @@ export type PrivateFile = {
 }
 
 /** The accounts of a store that is about to be used. */
-export type OwnAccounts = Pick<Runtime, 'anyAdmin'> & Pick<NonNullable<Runtime['admin']>, 'users'>
+export type OwnAccounts = Pick<Runtime, 'anyAdmin'> & {
+  readonly any: () => Promise<boolean>
+  readonly administration: () => Promise<Pick<Administration, 'addUser'>>
+}
 
 export type OpenOptions = {
   readonly version: string

@@ -133,7 +133,7 @@ export async function partsOfServer({ options, services, store, inForce }: Groun
     store && { start: store.history.start, reload: store.history.reload },
     inUse && storePart(() => inUse.data(false), { ready: (signal) => ready(signal), log }),
     audit,
-    inUse && accountsFirst(options, inUse.label),
+    inUse && accountsFirst(options),
     results,
     nodes,
     states,
@@ -226,10 +226,10 @@ const accountsOf = ({ accounts: { preload, ready, firstUse, close } }: GroundSto
 })
 
 /** The preparation of the accounts, over a store that nobody else uses yet. */
-const accountsFirst = (options: OpenOptions, label: string): Part => ({
+const accountsFirst = (options: OpenOptions): Part => ({
   firstUse: async (data) => {
     if (!options.firstUse) return
-    const { users } = await accountsPart({ ...options, shared: false }, label, async () => data).admin()
-    await options.firstUse({ users, anyAdmin: data.users.anyAdmin })
+    const { administration } = accountsPart({ ...options, shared: false }, async () => data)
+    await options.firstUse({ administration, anyAdmin: data.users.anyAdmin, any: data.users.any })
   },
 })

@@ -32,7 +32,7 @@ const nonceAt = async ({ data, clock }: Fixture, ageMs = 0): Promise<string> =>
   makeNonce(await data.digest.nonceKey(), clock.at - ageMs)
 
 async function addUser({ admin }: Fixture, userName: string): Promise<void> {
-  await admin.users.add({ userName, password, digest: { forAdmin: false } }, by)
+  await admin.users.add({ userName, password, digest: true }, by)
 }
 
 describe('sign-in by digest', () => {

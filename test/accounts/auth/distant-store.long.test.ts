@@ -8,6 +8,7 @@ import { openCore } from '../../../src/core/service/open.ts'
 import { openData } from '../../../src/core/store/index.ts'
 import { type DistantProxy, distantProxy } from '../../support/faults/distant-proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/servers/postgres.ts'
+import { adminOver } from '../../support/store/admin.ts'
 import { actor, faultOf, freshDatabase, newUser, signInOf } from '../../support/store/data-fixture.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 import { until } from '../../support/suite/until.ts'
@@ -29,8 +30,8 @@ beforeEach(async () => {
   const near = await freshDatabase(server)
   const setUp = await openWith(near)
   const by = { who: 'local:tester', correlationId: 'test' }
-  await setUp.runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
-  await setUp.runtime.admin?.users.add({ userName: 'Ned', password }, by)
+  await adminOver(setUp.service).users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
+  await adminOver(setUp.service).users.add({ userName: 'Ned', password }, by)
   // Makes the key of known addresses, which a store has from its first sign-in on.
   await setUp.service.authenticate({ provider: 'credentials', UserName: 'Ned', Password: password }, from('192.0.2.1'))
   await setUp.runtime.close()
@@ -126,7 +127,7 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
     const { answer } = await eventually(() => signIn('Ann', '192.0.2.7'))
     const by = { who: 'local:tester', correlationId: 'test' }
     const key = await eventually((n) =>
-      Promise.resolve(core.runtime.admin?.keys.create({ name: `robot-${n}`, userName: 'Ann' }, by)),
+      Promise.resolve(adminOver(core.service).keys.create({ name: `robot-${n}`, userName: 'Ann' }, by)),
     )
     const credentials: readonly Credential[] = [
       { kind: 'bearer', token: answer.BearerToken ?? '' },
@@ -164,7 +165,7 @@ describe('W5 at a distant store, simulated', { timeout: 120_000 }, () => {
       return await assign(`T${n}`, 'PT2H')
     }, within(6))
     expect(afterEnd.AllRoles?.filter((role) => role.startsWith('Short'))).toEqual([])
-    const entries = await core.runtime.admin?.audit.list({ limit: 20 })
+    const entries = await adminOver(core.service).audit.list({ limit: 20 })
     expect(entries?.map(({ event }) => event)).toContain('roles.ended')
   })
   test('W5 S13 while another node seals the audit, a role change in the store takes two round trips and a sign-in one; with an audit stream each takes one more', async () => {

@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { type Access, administration, type HashCost, openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
+import { type Access, type HashCost, openAccess, Paces } from '../../../src/core/accounts/auth/index.ts'
 import { HashQueue, type Passwords, passwords } from '../../../src/core/accounts/auth/passwords.ts'
 import type { WaysToSignIn } from '../../../src/core/accounts/auth/providers/provider.ts'
 import { Fault } from '../../../src/core/base/errors.ts'
 import { isLoopback } from '../../../src/core/base/loopback.ts'
 import type { AuthenticateResponse } from '../../../src/core/protocol/index.ts'
-import type { Admin, AdminActor, Call, Credential } from '../../../src/core/protocol/service/service.ts'
-import { auditAdmin } from '../../../src/core/service/accounts/audit-admin.ts'
+import type { AdminActor, Call, Credential } from '../../../src/core/protocol/service/service.ts'
+import { administrationOver } from '../../../src/core/service/accounts/administration.ts'
 import { type Data, openData } from '../../../src/core/store/index.ts'
+import { adminOf, type TestAdmin } from '../../support/store/admin.ts'
 import { placeStore } from '../../support/store/embedded.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 
@@ -24,7 +25,7 @@ export type Fixture = {
     /** The caller that a credential identifies, from a remote address. */
     readonly identify: (credential: Call['credential']) => ReturnType<Access['identifyCaller']>
   }
-  readonly admin: Omit<Admin, 'heartbeats'>
+  readonly admin: TestAdmin
   readonly clock: { at: number }
   /** How many passwords have been checked against a hash, real or dummy. */
   readonly hashes: { count: number }
@@ -62,9 +63,7 @@ export async function openFixture(ways?: WaysToSignIn, cost: HashCost = cheapHas
     ...opened,
     identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
   }
-  const own = administration({ label: store, data: async () => data, passwords: real })
-  const { audit, roles } = auditAdmin(store, async () => data)
-  const admin = { ...own, audit, roles: { ...own.roles, ...roles } }
+  const admin = adminOf(administrationOver({ data: async () => data, passwords: real, providers: [] }))
   await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
   const signIn: Fixture['signIn'] = async (more = {}, call = {}) => {
     const answer = await access.authenticate(

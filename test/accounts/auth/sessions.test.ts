@@ -47,7 +47,7 @@ describe('who is signed in', () => {
   test('A10 an expired token, session or key makes the caller anonymous', async () => {
     const { access, admin, clock, signIn } = await openFixture()
     const { SessionId, BearerToken } = await signIn()
-    const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: day }, by)
+    const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', lifetime: day }, by)
     clock.at += day
     for (const credential of [session(SessionId), bearer(BearerToken), bearer(secret)]) {
       const fault = await faultOf(access.authenticate({}, from('192.0.2.1', { verb: 'GET', credential })))

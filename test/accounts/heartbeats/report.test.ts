@@ -7,6 +7,8 @@ import type { ReportHeartbeat } from '../../../src/core/protocol/index.ts'
 import { type Call, type Credential, type Service, serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { startServer } from '../../../src/core/server/index.ts'
 import { type Core, openCore } from '../../../src/core/service/open.ts'
+import { openData } from '../../../src/core/store/index.ts'
+import { adminOver } from '../../support/store/admin.ts'
 import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
 const folder = temporaryFolder()
@@ -30,8 +32,7 @@ async function opened(name: string, overHttp: boolean): Promise<Opened> {
     shared: overHttp,
     details: 'signed-in',
   })
-  const { admin } = core.runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(core.service)
   const add = (userName: string, more: object) => admin.users.add({ userName, password, ...more }, by)
   await add('agents', { permissions: ['heartbeat', 'other'], roles: ['Ops'] })
   await add('boss', { roles: ['Admin'] })
@@ -93,8 +94,12 @@ describe.each([
   afterAll(() => it.close())
   const report = (request: ReportHeartbeat, credential?: Credential) =>
     it.service.reportHeartbeat(request, as(credential))
-  const storedHeartbeat = async (agent: string) =>
-    (await it.core.runtime.admin?.heartbeats.list())?.find((one) => one.name === agent)
+  const storedHeartbeat = async (agent: string) => {
+    const data = await openData({ store: join(folder, name, 'svc.db'), create: false })
+    const stored = await data.heartbeats.list()
+    await data.close()
+    return stored.find((one) => one.name === agent)
+  }
 
   test('B1 a report is stored with the time of the server, and the skew of the other clock is returned', async () => {
     const before = Date.now()
@@ -138,9 +143,9 @@ describe.each([
   })
 
   test('B2 a key may have a permission for fewer heartbeats than its user, and not for more', async () => {
-    const { admin } = it.core.runtime
+    const admin = adminOver(it.core.service)
     const create = (name: string, userName: string, permission: string) =>
-      admin?.keys.create({ name, userName, permissions: [permission] }, by) ?? expect.fail('There is no administration')
+      admin.keys.create({ name, userName, permissions: [permission] }, by)
     const { secret } = await create('narrow', 'web', 'heartbeat:web-1*')
     expect((await report({ Name: 'web-17' }, bearer(secret))).Name).toBe('web-17')
     expect(await refusal(report({ Name: 'web-2' }, bearer(secret)))).toMatchObject({ status: 403 })
@@ -254,8 +259,8 @@ describe('over HTTP as a script sends it', () => {
     })
     const csv = await post('/heartbeats/db1.csv', 'Status=fail&Interval=PT1H', 'application/x-www-form-urlencoded')
     expect(csv.text).toMatch(/^Name,ReceivedAt,ClockSkew/)
-    const storedHeartbeat = await it.core.runtime.admin?.heartbeats.list()
-    expect(storedHeartbeat?.map(({ name, status, intervalMs }) => [name, status, intervalMs])).toEqual([
+    const stored = await adminOver(it.core.service).heartbeats.list()
+    expect(stored.map(({ name, status, interval }) => [name, status, interval])).toEqual([
       ['db1', 'Fail', 3_600_000],
       ['db1.example.com', 'Ok', undefined],
     ])
@@ -301,11 +306,11 @@ test('B4 in process the OS account reports, and the monitor of the same store fi
     Status: 'Failure',
     StatusMessage: expect.stringContaining('heartbeats cannot be read: No store exists at'),
   })
-  await core.runtime.admin?.users.add({ userName: 'ann' }, by)
+  await adminOver(core.service).users.add({ userName: 'ann' }, by)
   expect((await look(core)).StatusMessage).toContain('no heartbeat from job-* has arrived')
   await core.service.reportHeartbeat({ Name: 'job-1' }, call)
   expect(await look(core)).toMatchObject({ Status: 'Success' })
-  expect((await core.runtime.admin?.heartbeats.list())?.[0]?.who).toBe('local:alice')
+  expect((await adminOver(core.service).heartbeats.list())[0]?.who).toBe('local:alice')
   await core.runtime.close()
   const without = await openCore({ ...options, store: undefined })
   expect((await look(without)).StatusMessage).toContain('there is no store to keep heartbeats in')

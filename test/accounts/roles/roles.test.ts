@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { RunDocument } from '../../../src/core/protocol/index.ts'
 import {
-  type Admin,
   type Call,
   type Credential,
   type Runtime,
@@ -10,11 +9,12 @@ import {
   serveDefaults,
 } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
+import { adminOver, type TestAdmin } from '../../support/store/admin.ts'
 import { cheapHash } from '../../support/suite/cheap-hash.ts'
 import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 import { bearer, by, faultOf, from, password } from '../auth/fixture.ts'
 
-type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
+type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: TestAdmin; readonly store: string }
 
 /** The Service as `svc serve` has it, with Ann the Admin and Ned without a role. */
 async function openRoles({ shared = true }: { readonly shared?: boolean } = {}): Promise<Core> {
@@ -31,8 +31,7 @@ async function openRoles({ shared = true }: { readonly shared?: boolean } = {}):
   onTestFinished(async () => {
     await runtime.close()
   })
-  const { admin } = runtime
-  if (!admin) throw new Error('There is no administration')
+  const admin = adminOver(service)
   await admin.users.add({ userName: 'Ann', password, roles: ['Admin'] }, by)
   await admin.users.add({ userName: 'Ned', email: 'ned@example.com', password }, by)
   return { service, runtime, admin, store }
@@ -188,8 +187,8 @@ describe('the guard', () => {
   })
 
   test('P8 each answer of the administration names its store', async () => {
-    const { admin, runtime, store } = await openRoles()
-    expect([admin.store, runtime.facts.store]).toEqual([store, store])
+    const { runtime, store } = await openRoles()
+    expect(runtime.facts.store).toBe(store)
   })
 
   test('S11 beyond loopback a caller with a role sees the whole health answer, others only the status', async () => {
@@ -244,7 +243,7 @@ describe('the guard', () => {
     for (const operation of ['authenticate', 'getAccessToken', ...both] as const) {
       expect((await faultOf(service[operation](request, over()))).fault).toBe('NotImplemented')
     }
-    expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
+    expect([runtime.ownStore, await runtime.anyAdmin()]).toEqual([undefined, false])
     await runtime.ready(new AbortController().signal)
     const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
     expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
@@ -253,7 +252,7 @@ describe('the guard', () => {
   test('P6 a command reports what a missing store contains and does not create it', async () => {
     const folder = temporaryFolder()
     const store = join(folder, 'store', 'svc.db')
-    const { runtime } = await openCore({
+    const { service, runtime } = await openCore({
       version: '0.0.0',
       config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
       store,
@@ -262,8 +261,7 @@ describe('the guard', () => {
       details: 'anyone',
     })
     try {
-      const { admin } = runtime
-      if (!admin) throw new Error('There is no administration')
+      const admin = adminOver(service)
       const fault = await faultOf(admin.users.list())
       expect([fault.fault, fault.message]).toEqual(['Local', expect.stringContaining('No store exists')])
       await admin.users.add({ userName: 'Ann', roles: ['Admin'] }, by)

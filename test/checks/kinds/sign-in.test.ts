@@ -14,6 +14,7 @@ import { openCore } from '../../../src/core/service/open.ts'
 import { faultOf, openFixture } from '../../accounts/auth/fixture.ts'
 import { checked, evaluated, runKind } from '../../support/engine/run-kind.ts'
 import { peer, refusedPort } from '../../support/faults/faults.ts'
+import { adminOver } from '../../support/store/admin.ts'
 import { endsByDeadline } from '../../support/suite/deadline.ts'
 import { temporaryFolder } from '../../support/suite/temporary-folder.ts'
 
@@ -64,7 +65,7 @@ describe('Identity without configuration', () => {
     const opened = await core(fresh(), true)
     onTestFinished(() => opened.runtime.close())
 
-    await opened.runtime.admin?.users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
+    await adminOver(opened.service).users.add({ userName: 'Ann', password: 'violet-harbour-42', roles: ['Admin'] }, by)
     const response = await ask(opened, 'Standard')
     expect(response.StatusMessage).toContain("Identity: no server configured; svc's own sign-in was checked")
     expect(messagesOf(response)).toEqual([
@@ -86,12 +87,12 @@ describe('Identity without configuration', () => {
 
   test('the lack of an Admin is a warning with the next command, even where others can sign in', async () => {
     const opened = await core(fresh(), true)
-    const { admin } = opened.runtime
+    const admin = adminOver(opened.service)
     const warning = 'administrator Success: warning: no user is Admin: svc users add NAME --role Admin'
     onTestFinished(() => opened.runtime.close())
 
     expect(messagesOf(await ask(opened, 'Basic'))).toContain(warning)
-    await admin?.users.add({ userName: 'Ned', password: 'violet-harbour-42', roles: ['Editor'] }, by)
+    await admin.users.add({ userName: 'Ned', password: 'violet-harbour-42', roles: ['Editor'] }, by)
     const response = await ask(opened, 'Standard')
     expect(messagesOf(response)).toContain(warning)
     expect(own(response)?.Status).toBe('Success')

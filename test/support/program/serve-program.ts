@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { serveDefaults } from '../../../src/core/protocol/service/service.ts'
 import { openCore } from '../../../src/core/service/open.ts'
 import type { Order, Report } from '../faults/shortage.ts'
+import { adminOver } from '../store/admin.ts'
 import { type Serving, serving } from './serving.ts'
 import { unwatched } from './unwatched.ts'
 
@@ -37,14 +38,17 @@ async function storeFolder(yaml: ServeOptions['yaml'] = () => '{}\n'): Promise<s
   mkdirSync(join(folder, 'store'), { mode: 0o700 })
   writeFileSync(join(folder, 'svc.yaml'), unwatched(yaml(folder)), { mode: 0o600 })
   writeFileSync(join(folder, 'version'), '1\n')
-  const { runtime } = await openCore({
+  const { service, runtime } = await openCore({
     version: '0',
     config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
     store: join(folder, 'store', 'svc.db'),
     shared: false,
     details: 'anyone',
   })
-  await runtime.admin?.users.add({ userName, password, roles: ['Admin'] }, { who: 'local:test', correlationId: 'test' })
+  await adminOver(service).users.add(
+    { userName, password, roles: ['Admin'] },
+    { who: 'local:test', correlationId: 'test' },
+  )
   await runtime.close()
   return folder
 }

@@ -1,11 +1,12 @@
 import { isIP } from 'node:net'
 import { Fault, invalidField } from '../../base/errors.ts'
-import { coversPermission } from '../../protocol/index.ts'
-import type { Admin, AdminActor, DigestConsent, KeyFacts, NewUser, UserFacts } from '../../protocol/service/service.ts'
+import { coversPermission, type KeyEntry, limits, type Request, type UserEntry } from '../../protocol/index.ts'
+import type { AdminActor, Administration } from '../../protocol/service/service.ts'
 import type { Data, DigestSecret, KeyRow, User, UserToAdd } from '../../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,
+  invalidFields,
   listProblems,
   nameProblems,
   type Problems,
@@ -18,137 +19,153 @@ import { passwordProblems } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 
-export type UsersContext = {
+export type AdministrationContext = {
   /** Opens the store. `create`: creates it when there is none. */
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
+  /** The OpenID providers that are turned on. */
+  readonly providers: readonly { readonly name: string; readonly issuer: string }[]
 }
 
-/** Administration of users, for accounts that can open the store (P8). */
-export function users({ data, passwords }: UsersContext): Admin['users'] {
-  const withUser = async (userName: string) => {
+type UserOperation = Extract<keyof Administration, `${string}User` | 'getUsers' | 'setPassword' | 'removeDigest'>
+
+/** The operations on users. Each finds its user by exact name, otherwise by e-mail. */
+export function userOperations({
+  data,
+  passwords,
+  providers,
+}: AdministrationContext): Pick<Administration, UserOperation> {
+  const find = async (UserName = '') => {
     const store = await data(false)
-    return { store, user: await findUser(store, userName) }
+    return { store, user: await findUser(store, UserName) }
   }
-  const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
-    const { store, user } = await withUser(userName)
-    await store.users.setDisabled(user.id, disabled, by)
-    return userFacts({ ...user, disabled })
+  const hash = (password: string) => passwords.hash(password, new AbortController().signal)
+  const setDisabled = async (UserName: string | undefined, disabled: boolean, by: AdminActor) => {
+    const { store, user } = await find(UserName)
+    const Changed = user.disabled !== disabled
+    if (Changed) await store.users.setDisabled(user.id, disabled, by)
+    return { User: await entryOf(store, { ...user, disabled }), Changed }
   }
-  const ownSignal = (): AbortSignal => new AbortController().signal
   return {
-    async add(input, by) {
-      const user = await checked(input)
-      const { password } = input
-      const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
-      const digest = await newSecret(user, password, input.digest)
+    async getUsers({ Like, Take, After }) {
+      const { users } = await data(false)
+      if (Like !== undefined) return { Users: (await users.near(Like)).map((UserName) => ({ UserName })) }
+      const Users = (await users.list(After, Take)).map(userEntry)
+      return After === undefined ? { Users, Total: await users.count() } : { Users }
+    },
+    async getUser({ UserName }) {
+      const { store, user } = await find(UserName)
+      return { User: await entryOf(store, user) }
+    },
+    async addUser(request, by) {
+      const user = await checked(request)
+      const { Password } = request
+      const passwordHash = Password === undefined ? undefined : await hash(Password)
+      const digest = await newSecret(user, Password, request)
       const store = await data(true)
-      const added = await store.users.add({ ...user, passwordHash, digest }, by)
-      return withDigest(userFacts(added), digest)
+      return { User: await entryOf(store, await store.users.add({ ...user, passwordHash, digest }, by)) }
     },
-    list: async (after, take) => (await (await data(false)).users.list(after, take)).map(userFacts),
-    count: async () => await (await data(false)).users.count(),
-    any: async () => await (await data(false)).users.any(),
-    near: async (userName) => await (await data(false)).users.near(userName),
-    async show(userName) {
-      const { store, user } = await withUser(userName)
-      return withDigest(userFacts(user), await store.digest.secret(user.id))
+    async setPassword({ UserName, Password = '', MustChangePassword: mustChange = false, ...wish }, by) {
+      const { store, user } = await find(UserName)
+      refuseFields(await passwordProblems('Password', Password, user))
+      const digest = await newSecret(user, Password, wish)
+      const passwordHash = await hash(Password)
+      await store.users.setPassword(user.id, passwordHash, by, { digest, mustChange })
+      return { User: await entryOf(store, { ...user, passwordHash, mustChangePassword: mustChange }) }
     },
-    async passwd(userName, password, by, consent, mustChange = false) {
-      const { store, user } = await withUser(userName)
-      refuseFields(await passwordProblems('Password', password, user))
-      const digest = await newSecret(user, password, consent)
-      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), by, { digest, mustChange })
-      return withDigest(userFacts({ ...user, passwordHash: '', mustChangePassword: mustChange }), digest)
+    async removeDigest({ UserName }, by) {
+      const { store, user } = await find(UserName)
+      const Changed = await store.digest.remove(user.id, by)
+      return { User: await entryOf(store, user), Changed }
     },
-    async removeDigest(userName, by) {
-      const { store, user } = await withUser(userName)
-      const removed = await store.digest.remove(user.id, by)
-      return { user: withDigest(userFacts(user), undefined), removed }
-    },
-    disable: (userName, by) => setDisabled(userName, true, by),
-    enable: (userName, by) => setDisabled(userName, false, by),
-    async unlock(userName, from, by) {
-      if (from !== undefined && isIP(from) === 0) refuseFields([invalidField('From', 'must be an IP address')])
-      const { store, user } = await withUser(userName)
+    disableUser: ({ UserName }, by) => setDisabled(UserName, true, by),
+    enableUser: ({ UserName }, by) => setDisabled(UserName, false, by),
+    async unlockUser({ UserName, From }, by) {
+      if (From !== undefined && isIP(From) === 0) refuseFields([invalidField('From', 'must be an IP address')])
+      const { store, user } = await find(UserName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
-      const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
+      const prefix = From === undefined ? undefined : addressPrefixes(From)[0]
       await store.users.unlock(user.id, { ...limitsOf(names), prefix }, by)
-      return userFacts(user)
+      return { User: await entryOf(store, user) }
     },
-    async link(userName, { issuer, subject }, by) {
-      refuseFields(subjectProblems(subject))
-      const { store, user } = await withUser(userName)
-      return await store.identities.link(user.id, { issuer, subject }, by)
+    async linkUser({ UserName, Provider, Subject = '' }, by) {
+      const issuer = issuerNamed(providers, Provider)
+      refuseFields(subjectProblems(Subject))
+      const { store, user } = await find(UserName)
+      const Changed = await store.identities.link(user.id, { issuer, subject: Subject }, by)
+      return { User: await entryOf(store, user), Changed }
     },
-    async unlink(userName, { issuer, subject }, by) {
-      const { store, user } = await withUser(userName)
-      return await store.identities.unlink(user.id, issuer, subject, by)
+    async unlinkUser({ UserName, Provider, Subject }, by) {
+      const issuer = issuerNamed(providers, Provider)
+      const { store, user } = await find(UserName)
+      const removed = await store.identities.unlink(user.id, issuer, Subject, by)
+      return { User: await entryOf(store, user), Changed: removed > 0 }
     },
-    async identities(userName) {
-      const { store, user } = await withUser(userName)
-      return (await store.identities.list(user.id)).map(({ issuer, subject }) => ({ issuer, subject }))
-    },
-    async remove(userName, by) {
-      const { store, user } = await withUser(userName)
+    async removeUser({ UserName }, by) {
+      const { store, user } = await find(UserName)
+      const User = await entryOf(store, user)
       await store.users.remove(user.id, by)
-      return userFacts(user)
+      return { User }
     },
   }
 }
+
+/** The issuer of a provider by its name; a URL is the issuer itself. */
+function issuerNamed(providers: AdministrationContext['providers'], provider = ''): string {
+  if (/^https?:\/\//.test(provider)) return provider
+  const match = providers.find(({ name }) => name === provider.toLowerCase())
+  if (match) return match.issuer
+  const has = providers.length === 0 ? 'there is none' : `there are: ${providers.map(({ name }) => name).join(', ')}`
+  throw invalidFields([invalidField('Provider', `must be a provider of svc.yaml or the URL of its issuer; ${has}`)])
+}
+
+type DigestWish = Pick<Request<'addUser'>, 'Digest' | 'DigestForAdmin'>
 
 /** The digest secret of a new password, where it is asked for. Throws Usage for a user who may not have one (A12). */
 async function newSecret(
   { userName, roles }: Pick<User, 'userName' | 'roles'>,
   password: string | undefined,
-  consent: DigestConsent | undefined,
+  { Digest, DigestForAdmin: forAdmin = false }: DigestWish,
 ): Promise<DigestSecret | undefined> {
-  if (!consent) return undefined
+  if (!Digest && !forAdmin) return undefined
   if (password === undefined) throw new Fault('Usage', 'sign-in by digest needs a password')
   if (userName.includes(':')) {
     throw new Fault('Usage', `"${userName}" contains a colon, which sign-in by digest does not allow in user names`)
   }
-  if (roles.includes(adminRole) && !consent.forAdmin) {
+  if (roles.includes(adminRole) && !forAdmin) {
     throw new Fault('Usage', `${userName} is Admin: whoever reads the store could sign in as Admin by digest`, {
       hints: ['To accept this: --digest-for-admin instead of --digest'],
     })
   }
   const { digestSecret } = await import('./digest/secret.ts')
-  return digestSecret(userName, password, consent.forAdmin)
+  return digestSecret(userName, password, forAdmin)
 }
 
 const adminRole = 'Admin'
 
-/** Adds what the store has for sign-in by digest. */
-function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFacts {
-  const refused = secret && !secret.forAdmin && user.roles.includes(adminRole)
-  return { ...user, digest: secret === undefined ? 'none' : refused ? 'not for Admin' : 'valid' }
-}
-
 /** The problems with the values of a new user, as fields of the response. */
-export async function newUserProblems(input: NewUser): Promise<Problems> {
-  const { userName, email, displayName, password } = input
+export async function newUserProblems(request: Request<'addUser'>): Promise<Problems> {
+  const { UserName: userName = '', Email: email, DisplayName: displayName, Password } = request
   return [
     ...userNameProblems('UserName', userName),
     ...(email === undefined ? [] : emailProblems('Email', email)),
     ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
-    ...listProblems('Roles', input.roles),
-    ...permissionProblems(input.permissions),
-    ...(password === undefined ? [] : await passwordProblems('Password', password, input)),
+    ...listProblems('Roles', request.Roles),
+    ...permissionProblems(request.Permissions),
+    ...(Password === undefined ? [] : await passwordProblems('Password', Password, { userName, email, displayName })),
   ]
 }
 
 /** Validates a new user. Throws one Fault that names every invalid field. */
-async function checked(input: NewUser): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
-  refuseFields(await newUserProblems(input))
-  const { userName, email, displayName, mustChangePassword } = input
+async function checked(request: Request<'addUser'>): Promise<Omit<UserToAdd, 'passwordHash' | 'digest'>> {
+  refuseFields(await newUserProblems(request))
   return {
-    mustChangePassword,
-    userName: userName.normalize('NFC'),
-    email: email?.normalize('NFC'),
-    displayName,
-    roles: [...new Set(input.roles)],
-    permissions: [...new Set(input.permissions)],
+    mustChangePassword: request.MustChangePassword && request.Password !== undefined,
+    userName: (request.UserName ?? '').normalize('NFC'),
+    email: request.Email?.normalize('NFC'),
+    displayName: request.DisplayName,
+    roles: [...new Set(request.Roles)],
+    permissions: [...new Set(request.Permissions)],
   }
 }
 
@@ -159,94 +176,83 @@ export async function findUser({ users }: Pick<Data, 'users'>, name: string): Pr
   return user
 }
 
-/** The facts about a user that may be shown: everything but the password hash. */
-export const userFacts = (user: User): UserFacts => ({
-  id: user.id,
-  userName: user.userName,
-  email: user.email,
-  displayName: user.displayName,
-  disabled: user.disabled,
-  hasPassword: user.passwordHash !== undefined,
-  mustChangePassword: user.mustChangePassword,
-  createdAt: new Date(user.createdAt),
-  roles: user.roles,
-  permissions: user.permissions,
+/** A user as an Admin may see it: everything but the password hash. */
+export const userEntry = (user: User): UserEntry => ({
+  Id: user.id,
+  UserName: user.userName,
+  Email: user.email,
+  DisplayName: user.displayName,
+  Disabled: user.disabled,
+  HasPassword: user.passwordHash !== undefined,
+  MustChangePassword: user.mustChangePassword,
+  CreatedAt: new Date(user.createdAt),
+  Roles: user.roles,
+  Permissions: user.permissions,
 })
 
-/** API keys: like bearer tokens without a session, valid until they expire or are revoked. */
-export function keys(data: () => Promise<Data>): Admin['keys'] {
+/** The same, with what the store has for sign-in by digest. */
+async function entryOf({ digest }: Data, user: User): Promise<UserEntry> {
+  const secret = await digest.secret(user.id)
+  const isRefused = secret && !secret.forAdmin && user.roles.includes(adminRole)
+  return { ...userEntry(user), Digest: secret === undefined ? 'none' : isRefused ? 'not for Admin' : 'valid' }
+}
+
+/** The operations on keys: like bearer tokens without a session, valid until they expire or are revoked. */
+export function keyOperations({
+  data,
+}: Pick<AdministrationContext, 'data'>): Pick<Administration, 'getKeys' | 'createKey' | 'revokeKey'> {
   return {
-    async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
+    async getKeys({ Like, Take = limits.pageItems, After }) {
+      const { keys } = await data(false)
+      if (Like !== undefined) return { Keys: (await keys.near(Like)).map((Name) => ({ Name })) }
+      return { Keys: (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName)) }
+    },
+    async createKey({ Name: name = '', UserName = '', Lifetime, ...rights }, by) {
       refuseFields([
         ...nameProblems('Name', name),
-        ...listProblems('Roles', givenRoles),
-        ...permissionProblems(permissions),
-        ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
-          ? [invalidField('ExpiresInMs', 'must be a time in the future')]
+        ...listProblems('Roles', rights.Roles),
+        ...permissionProblems(rights.Permissions),
+        ...(Lifetime !== undefined && !(Number.isSafeInteger(Lifetime) && Lifetime > 0)
+          ? [invalidField('Lifetime', 'must be a time in the future')]
           : []),
       ])
+      const permissions = rights.Permissions && [...new Set(rights.Permissions)]
       // A key limited to some permissions has no roles, whichever version of svc reads it.
-      const roles = givenRoles ?? (permissions && [])
-      const store = await data()
-      const user = await findUser(store, userName)
-      const missing = roles?.find((role) => !user.roles.includes(role))
-      if (missing !== undefined)
-        refuseFields([invalidField('Roles', `contains ${missing}, which the user does not have`)])
-      const lacking = permissions?.find((permission) => !coversPermission(user, permission))
-      if (lacking !== undefined)
-        refuseFields([invalidField('Permissions', `contains ${lacking}, which the user does not have`)])
-      const secret = newToken('key')
-      const row = await store.keys.add(
-        {
-          name,
-          hash: secret.hash,
-          userId: user.id,
-          roles: roles && [...new Set(roles)],
-          permissions: permissions && [...new Set(permissions)],
-          expiresAt: expiresInMs === undefined ? undefined : store.clock.now() + expiresInMs,
-        },
-        by,
+      const roles = rights.Roles ? [...new Set(rights.Roles)] : permissions && []
+      const store = await data(false)
+      const user = await findUser(store, UserName)
+      refuseMissing(
+        'Roles',
+        roles?.find((role) => !user.roles.includes(role)),
       )
-      return { key: keyFacts(row, user.userName), secret: secret.text }
+      refuseMissing(
+        'Permissions',
+        permissions?.find((permission) => !coversPermission(user, permission)),
+      )
+      const { hash, text } = newToken('key')
+      const expiresAt = Lifetime === undefined ? undefined : store.clock.now() + Lifetime
+      const row = await store.keys.add({ name, hash, userId: user.id, roles, permissions, expiresAt }, by)
+      return { Key: keyEntry(row, user.userName), Secret: text }
     },
-    list: async (after, take) =>
-      (await (await data()).keys.list(after, take)).map((row) => keyFacts(row, row.userName)),
-    near: async (name) => await (await data()).keys.near(name),
-    revoke: async (name, by) => await (await data()).keys.revoke(name, by),
+    async revokeKey({ Name = '' }, by) {
+      await (await data(false)).keys.revoke(Name, by)
+      return { Name }
+    },
   }
 }
 
-const keyFacts = (row: KeyRow, userName: string): KeyFacts => ({
-  name: row.name,
-  userName,
-  roles: row.roles,
-  permissions: row.permissions,
-  createdAt: new Date(row.createdAt),
-  expiresAt: row.expiresAt === undefined ? undefined : new Date(row.expiresAt),
-  revokedAt: row.revokedAt === undefined ? undefined : new Date(row.revokedAt),
+function refuseMissing(field: string, right: string | undefined): void {
+  if (right !== undefined) throw invalidFields([invalidField(field, `contains ${right}, which the user does not have`)])
+}
+
+const keyEntry = (row: KeyRow, UserName: string): KeyEntry => ({
+  Name: row.name,
+  UserName,
+  Roles: row.roles,
+  Permissions: row.permissions,
+  CreatedAt: new Date(row.createdAt),
+  ExpiresAt: dateOf(row.expiresAt),
+  RevokedAt: dateOf(row.revokedAt),
 })
 
-/**
- * The operations of `svc users`, `keys`, `roles show` and `roles holders`, on the store that `label` names.
- */
-export function administration(options: {
-  readonly label: string
-  readonly data: (create: boolean) => Promise<Data>
-  readonly passwords: Passwords
-}): Omit<Admin, 'heartbeats' | 'audit' | 'roles'> & {
-  readonly roles: Omit<Admin['roles'], 'holdersAt' | 'history'>
-} {
-  const store = (): Promise<Data> => options.data(false)
-  return {
-    store: options.label,
-    schema: { foreign: async () => (await (await store()).inspect()).foreign.map(({ label }) => label) },
-    users: users(options),
-    keys: keys(store),
-    roles: {
-      show: async (userName) => userFacts(await findUser(await store(), userName)),
-      holders: async (role, after, take) => (await (await store()).users.holders(role, after, take)).map(userFacts),
-      count: async (role) => await (await store()).users.count(role),
-      names: async () => await (await store()).users.roleNames(),
-    },
-  }
-}
+const dateOf = (at: number | undefined): Date | undefined => (at === undefined ? undefined : new Date(at))

@@ -24,7 +24,13 @@ import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
 import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
 
-export { administration, newUserProblems } from './administration.ts'
+export {
+  type AdministrationContext,
+  keyOperations,
+  newUserProblems,
+  userEntry,
+  userOperations,
+} from './administration.ts'
 export { refuseFields } from './names.ts'
 export { passwordProblems } from './password-policy.ts'
 export { probePasswordHash, probeUserLookup } from './verify.ts'

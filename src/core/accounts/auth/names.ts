@@ -8,13 +8,16 @@ const maxEmail = 254
 /** The problems of one value, as fields of the response; empty when there are none. */
 export type Problems = readonly FieldFault[]
 
-/** Throws a fault that names every field, if there are problems. */
-export function refuseFields(problems: Problems): void {
-  if (problems.length === 0) return
-  throw new Fault('BadRequest', problems.map(({ Message }) => Message).join('; '), {
+/** The fault that names every field with a problem. */
+export const invalidFields = (problems: Problems): Fault =>
+  new Fault('BadRequest', problems.map(({ Message }) => Message).join('; '), {
     errorCode: 'ValidationException',
     fields: problems,
   })
+
+/** Throws that fault, if there are problems. */
+export function refuseFields(problems: Problems): void {
+  if (problems.length > 0) throw invalidFields(problems)
 }
 
 /** Checks a name: not blank, not too long, and without characters that hide what it is. */

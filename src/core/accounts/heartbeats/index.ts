@@ -1,2 +1,2 @@
-/** Heartbeats of agents: receiving, storing and listing them. */
-export { heartbeatAdmin, NewNames, report } from './report.ts'
+/** Heartbeats of agents: receiving and storing them. */
+export { NewNames, report } from './report.ts'

@@ -1,6 +1,5 @@
 import { emptyField, Fault, type FieldFault, invalidField } from '../../base/errors.ts'
 import { isLonger, type Range, ReportHeartbeat, type ReportHeartbeatResponse, type Text } from '../../protocol/index.ts'
-import type { Admin } from '../../protocol/service/service.ts'
 import type { Actor, Data } from '../../store/index.ts'
 
 /** New names that a caller may send at once. */
@@ -165,10 +164,3 @@ function textProblems(
   const padded = matches(declared.Message, text)
   return [invalidField(field, padded ? 'must not begin or end with whitespace' : hidden)]
 }
-
-/** The operations of `svc heartbeats`, on the store that `data` opens. */
-export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
-  list: async () => await (await data()).heartbeats.list(),
-  near: async (name) => await (await data()).heartbeats.near(name),
-  remove: async (name, by) => await (await data()).heartbeats.remove(name, by),
-})

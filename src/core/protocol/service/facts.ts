@@ -1,5 +1,5 @@
 type Capitalized<T> = { readonly [Name in keyof T as Capitalize<Name & string>]: T[Name] }
-type Uncapitalized<T> = { readonly [Name in keyof T as Uncapitalize<Name & string>]: T[Name] }
+export type Uncapitalized<T> = { readonly [Name in keyof T as Uncapitalize<Name & string>]: T[Name] }
 
 const renamed = (value: object, rename: (first: string) => string): object =>
   Object.fromEntries(Object.entries(value).map(([name, each]) => [rename(name.charAt(0)) + name.slice(1), each]))

@@ -8,7 +8,6 @@ import type {
   Selection,
   ServerType,
 } from '../index.ts'
-import type { Admin } from './admin.ts'
 import type { Family } from './family.ts'
 import type { Incidents } from './incidents.ts'
 
@@ -166,8 +165,18 @@ export type Runtime = {
   readonly facts: RuntimeFacts
   /** The time that people read, in milliseconds since 1970. Absent: that of the wall clock. */
   readonly now?: (() => number) | undefined
-  /** Administration on this machine; undefined without a store. */
-  readonly admin: Admin | undefined
+  /** Work on the store of this machine that is no operation; undefined without a store. */
+  readonly ownStore?:
+    | {
+        /** Objects in the database that svc did not make and does not use, as `the table "notes"`. */
+        readonly foreign: () => Promise<readonly string[]>
+        /** Seals what has no seal, and writes the audit with its seals as lines. Returns the newest seal (S13). */
+        readonly exportAudit: (
+          write: (line: string) => Promise<void>,
+          signal: AbortSignal,
+        ) => Promise<{ readonly number: number; readonly hash: string } | undefined>
+      }
+    | undefined
   /** Whether an enabled user holds Admin (P6). False without a store. */
   readonly anyAdmin: () => Promise<boolean>
   /**

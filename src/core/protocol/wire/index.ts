@@ -33,6 +33,7 @@ export {
   type WireValues,
 } from './format.ts'
 export { encodeJson } from './json.ts'
+export { withinLimits } from './limits.ts'
 export { type FormatRequest, formatNamed, jsonp, type Negotiated, negotiate } from './negotiate.ts'
 export {
   bind,

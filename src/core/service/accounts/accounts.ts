@@ -1,8 +1,8 @@
 import { isStoreFailure } from '../../base/errors.ts'
-import { lazy, lazyMethods } from '../../base/lazy.ts'
+import { lazy } from '../../base/lazy.ts'
 import type { Services } from '../../checks/engine/index.ts'
 import type { Heartbeat } from '../../protocol/index.ts'
-import type { Admin, Administration } from '../../protocol/service/service.ts'
+import type { Administration } from '../../protocol/service/service.ts'
 import type { Data } from '../../store/index.ts'
 import type { Accounts } from '../local.ts'
 import type { OpenOptions, Part } from '../part.ts'
@@ -10,7 +10,6 @@ import type { OpenOptions, Part } from '../part.ts'
 export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse' | 'close'>> & {
   /** For a single request. */
   readonly accounts: () => Promise<Accounts>
-  readonly admin: () => Promise<Admin>
   /** Administration for callers who have been authorized. */
   readonly administration: () => Promise<Administration>
   readonly ownSignIn: Services['ownSignIn']
@@ -20,7 +19,6 @@ export type AccountsPart = Required<Pick<Part, 'preload' | 'ready' | 'firstUse' 
 /** Accounts, sessions, heartbeats and administration over a store. `data` opens it; with true, it also makes a missing store. */
 export function accountsPart(
   { config: { serve, auth: ways }, hashCost, shared }: OpenOptions,
-  label: string,
   data: (create: boolean) => Promise<Data>,
 ): AccountsPart {
   const auth = lazy(async () => {
@@ -35,34 +33,15 @@ export function accountsPart(
     const { now } = store.clock
     return { data: own, access: openAccess({ data: own, passwords, paces, now, refresh: serve.refresh, ways }) }
   }
-  const admin = async (): Promise<Admin> => {
-    const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
-      auth.get(),
-      import('../../accounts/heartbeats/index.ts'),
-    ])
-    const accounts = administration({ label, data, passwords })
-    const loadPast = async () => (await import('./audit-admin.ts')).auditAdmin(label, () => data(false))
-    return {
-      ...accounts,
-      roles: {
-        ...accounts.roles,
-        holdersAt: async (role, at) => await (await loadPast()).roles.holdersAt(role, at),
-        history: async (userName) => await (await loadPast()).roles.history(userName),
-      },
-      audit: lazyMethods(async () => (await loadPast()).audit),
-      heartbeats: heartbeatAdmin(() => data(false)),
-    }
-  }
   const operations = lazy(async () => {
-    const { administrationOver } = await import('./administration.ts')
-    return administrationOver(await admin(), { providers: ways?.openid ?? [] })
+    const [{ passwords }, { administrationOver }] = await Promise.all([auth.get(), import('./administration.ts')])
+    return administrationOver({ data, passwords, providers: ways?.openid ?? [] })
   })
   const ready = async (signal?: AbortSignal): Promise<void> => {
     await (await accounts()).data.ping(signal)
   }
   return {
     accounts,
-    admin,
     administration: operations.get,
     ready,
     preload: async () => {

@@ -1,5 +1,11 @@
-import { refuseFields } from '../../accounts/auth/index.ts'
-import { emptyField, Fault, invalidField } from '../../base/errors.ts'
+import {
+  type AdministrationContext,
+  keyOperations,
+  refuseFields,
+  userEntry,
+  userOperations,
+} from '../../accounts/auth/index.ts'
+import { emptyField, invalidField } from '../../base/errors.ts'
 import {
   type AdminOperation,
   administration,
@@ -9,160 +15,101 @@ import {
   limits,
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
-import type { Admin, AdminCaller, Administration, DigestConsent } from '../../protocol/service/service.ts'
-import { readHead } from '../../store/audit/index.ts'
-
-type Options = {
-  /** The issuers of the OpenID providers that are turned on. */
-  readonly providers: readonly { readonly name: string; readonly issuer: string }[]
-}
+import type { AdminCaller, Administration } from '../../protocol/service/service.ts'
+import { withinLimits } from '../../protocol/wire/index.ts'
+import type { Data } from '../../store/index.ts'
+import { auditOperations, holdersAt, type PastHolders } from './audit-operations.ts'
 
 /** Sessions whose first reading of the audit is remembered. Another one is recorded again. */
 const maxReaders = 10_000
 
-/** The operations on the store of `admin`. The first page of the audit that a session reads is recorded. */
-export function administrationOver(admin: Admin, { providers }: Options): Administration {
+/** Records the first reading of the audit by each session. What has no session is not recorded. */
+function auditReaders(data: () => Promise<Data>): (by: AdminCaller) => Promise<void> {
   const readers = new Set<string>()
-  const reading = async ({ session, signal: _, ...by }: AdminCaller): Promise<void> => {
+  return async ({ session, signal: _, ...by }) => {
     if (session === undefined || readers.has(session)) return
-    await admin.audit.noteReading(by)
+    await (await data()).audit.write('audit.read', undefined, by)
     if (readers.size >= maxReaders) readers.clear()
     readers.add(session)
   }
-  const { users, keys, heartbeats, audit, roles } = admin
-  const issuerOf = (provider = ''): string => issuerNamed(providers, provider)
-  const setDisabled = async (UserName: string, disabled: boolean, by: AdminCaller) => {
-    const before = await users.show(UserName)
-    if (before.disabled === disabled) return { User: toEntry(before), Changed: false }
-    const user = await (disabled ? users.disable : users.enable)(before.userName, by)
-    return { User: toEntry(user), Changed: true }
+}
+
+/** Milliseconds for which the past is kept after a page of it. */
+const pastKeptMs = 60_000
+
+/**
+ * Who held a role at a time, for page after page: each answer reads the whole audit, so the last one is kept until a first
+ * page asks again.
+ */
+function pagesOfThePast() {
+  let recent: { readonly key: string; readonly past: Promise<PastHolders> } | undefined
+  let forgetting: NodeJS.Timeout | undefined
+  return async (store: Data, role: string, time: number, isFirst: boolean): Promise<PastHolders> => {
+    const key = `${time} ${role}`
+    if (isFirst || recent?.key !== key) recent = { key, past: holdersAt(store, role, time) }
+    const { past } = recent
+    const forget = (): void => {
+      if (recent?.past === past) recent = undefined
+    }
+    clearTimeout(forgetting)
+    forgetting = setTimeout(forget, pastKeptMs).unref()
+    past.catch(forget)
+    return await past
   }
-  const answers: Administration = {
-    getUsers: async ({ Like, Take, After }) => {
-      if (Like !== undefined) return { Users: (await users.near(Like)).map((UserName) => ({ UserName })) }
-      return { Users: (await users.list(After, Take)).map(toEntry), Total: await users.count() }
-    },
-    getUser: async ({ UserName = '' }) => ({ User: toEntry(await users.show(UserName)) }),
-    addUser: async ({ UserName = '', Password, Email, DisplayName, Roles, Permissions, ...flags }, by) => {
-      const mustChangePassword = flags.MustChangePassword && Password !== undefined
-      const user = {
-        userName: UserName,
-        password: Password,
-        mustChangePassword,
-        email: Email,
-        displayName: DisplayName,
-      }
-      const rights = { roles: Roles ?? [], permissions: Permissions ?? [], digest: consentOf(flags) }
-      return { User: toEntry(await users.add({ ...user, ...rights }, by)) }
-    },
-    setPassword: async ({ UserName = '', Password = '', ...flags }, by) => ({
-      User: toEntry(await users.passwd(UserName, Password, by, consentOf(flags), flags.MustChangePassword)),
-    }),
-    removeDigest: async ({ UserName = '' }, by) => {
-      const { user, removed } = await users.removeDigest(UserName, by)
-      return { User: toEntry(user), Changed: removed }
-    },
-    disableUser: ({ UserName = '' }, by) => setDisabled(UserName, true, by),
-    enableUser: ({ UserName = '' }, by) => setDisabled(UserName, false, by),
-    unlockUser: async ({ UserName = '', From }, by) => ({ User: toEntry(await users.unlock(UserName, From, by)) }),
-    linkUser: async ({ UserName = '', Provider, Subject = '' }, by) => {
-      const issuer = issuerOf(Provider)
-      const changed = await users.link(UserName, { issuer, subject: Subject }, by)
-      return { User: toEntry(await users.show(UserName)), Changed: changed }
-    },
-    unlinkUser: async ({ UserName = '', Provider, Subject }, by) => {
-      const issuer = issuerOf(Provider)
-      const removed = await users.unlink(UserName, { issuer, subject: Subject }, by)
-      return { User: toEntry(await users.show(UserName)), Changed: removed > 0 }
-    },
-    removeUser: async ({ UserName = '' }, by) => ({ User: toEntry(await users.remove(UserName, by)) }),
-    getKeys: async ({ Like, Take = maxPage, After }) => {
-      if (Like !== undefined) return { Keys: (await keys.near(Like)).map((Name) => ({ Name })) }
-      return { Keys: (await keys.list(After, Take)).map(toEntry) }
-    },
-    createKey: async ({ Name = '', UserName = '', Roles, Permissions, Lifetime }, by) => {
-      const bounds = { roles: Roles, permissions: Permissions, expiresInMs: Lifetime }
-      const { key, secret } = await keys.create({ name: Name, userName: UserName, ...bounds }, by)
-      return { Key: toEntry(key), Secret: secret }
-    },
-    revokeKey: async ({ Name = '' }, by) => {
-      await keys.revoke(Name, by)
-      return { Name }
-    },
-    getAudit: async ({ Take = maxPage, Before, UserName, Events, Since, Until, Role }, by) => {
-      await reading(by)
-      const filter = { user: UserName, events: Events, since: Since, until: Until, role: Role }
-      return { Entries: (await audit.list({ ...filter, before: Before, limit: Take })).map(toEntry) }
-    },
-    verifyAudit: async ({ Head }, by) => {
-      await reading(by)
-      const compared = Head === undefined ? undefined : readHead(Head)
-      if (Head !== undefined && !compared) refuseFields([invalidField('Head', 'must be a head, as N:HASH')])
-      const { problems, head, began, more, seals, entries, pruned, unsealed, entriesBefore } = await audit.verify(
-        compared,
-        by.signal,
-      )
-      return {
-        Problems: problems.map(toEntry),
-        Head: head && toEntry(head),
-        Began: began && { Number: began.number, At: new Date(began.at) },
-        ...toEntry({ more, seals, entries, pruned, unsealed, entriesBefore }),
-      }
-    },
-    auditHead: async () => {
-      const head = await audit.head()
-      return head ? { Head: { ...toEntry(head) } } : {}
-    },
-    getHeartbeats: async ({ Like, Take = maxPage, After }) => {
+}
+
+/** The handlers of the rows of protocol/administration.ts, for commands on the machine of the store and for a server. */
+export function administrationOver(context: AdministrationContext): Administration {
+  const data = (): Promise<Data> => context.data(false)
+  const reading = auditReaders(data)
+  const pastHolders = pagesOfThePast()
+  return checked({
+    ...userOperations(context),
+    ...keyOperations(context),
+    ...auditOperations(data, reading),
+    async getHeartbeats({ Like, Take = limits.pageItems, After }) {
+      const { heartbeats } = await data()
       if (Like !== undefined) return { Heartbeats: (await heartbeats.near(Like)).map((Name) => ({ Name })) }
       // There are few enough to read all of them (rows/capacity.ts).
       const all = await heartbeats.list()
       const next = After === undefined ? all : all.filter(({ name }) => name > After)
       return { Heartbeats: next.slice(0, Take).map(heartbeatEntry) }
     },
-    forgetHeartbeat: async ({ Name = '' }, by) => {
-      await heartbeats.remove(Name, by)
+    async forgetHeartbeat({ Name = '' }, by) {
+      await (await data()).heartbeats.remove(Name, by)
       return { Name }
     },
-    roleHolders: async ({ Role = '', At, Take = maxPage, After }, by) => {
+    async roleHolders({ Role = '', At, Take = limits.pageItems, After }, by) {
+      const store = await data()
       if (At === undefined) {
-        const total = await roles.count(Role)
-        if (total === 0) return { Users: [], Total: 0, Roles: await roles.names() }
-        return { Users: (await roles.holders(Role, After, Take)).map(toEntry), Total: total }
+        const { users } = store
+        const Total = After === undefined ? await users.count(Role) : undefined
+        if (Total === 0) return { Users: [], Total, Roles: await users.roleNames() }
+        return { Users: (await users.holders(Role, After, Take)).map(userEntry), Total }
       }
       await reading(by)
-      const past = await roles.holdersAt(Role, At)
+      const past = await pastHolders(store, Role, At.getTime(), After === undefined)
       const from = After === undefined ? 0 : past.users.findIndex(({ userName }) => userName === After) + 1
       return {
         Users: past.users.slice(from, from + Take).map(toEntry),
-        Total: past.users.length,
-        Roles: past.users.length > 0 ? [] : past.roles.slice(0, maxPage),
+        Total: After === undefined ? past.users.length : undefined,
+        Roles: past.users.length > 0 ? [] : past.roles.slice(0, limits.pageItems),
         AnswersFrom: past.answersFrom,
         LinkedUsers: past.linkedUsers,
       }
     },
-    roleHistory: async ({ UserName = '', Take = maxPage, AfterId = 0 }, by) => {
-      await reading(by)
-      const entries = await roles.history(UserName)
-      return {
-        Entries: entries
-          .filter(({ id }) => id > AfterId)
-          .slice(0, Take)
-          .map(toEntry),
-      }
-    },
-  }
-  return checked(answers)
+  })
 }
-
-const maxPage = limits.pageItems
 
 /** Refuses requests that the rows do not allow. */
 function checked(answers: Administration): Administration {
   const guarded = (operation: AdminOperation) => async (sent: object, by: AdminCaller) => {
     // An empty value is unset (N5).
     const request = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== ''))
-    refuseInvalid(administration[operation].request, request)
+    const { request: row } = administration[operation]
+    refuseInvalid(row, request)
+    // A command of this machine sends no bytes whose reader would have refused them.
+    withinLimits(row, request)
     return await (answers[operation] as (request: object, by: AdminCaller) => Promise<unknown>)(request, by)
   }
   const names = Object.keys(administration) as AdminOperation[]
@@ -185,23 +132,6 @@ function refuseInvalid({ fields }: Dto, request: object): void {
       return isIn ? [] : [invalidField(name, `must be a whole number from ${min} to ${max}`)]
     }),
   )
-}
-
-const consentOf = (flags: { readonly Digest?: boolean | undefined; readonly DigestForAdmin?: boolean | undefined }) =>
-  flags.Digest || flags.DigestForAdmin
-    ? ({ forAdmin: flags.DigestForAdmin === true } satisfies DigestConsent)
-    : undefined
-
-/** The issuer of a provider by its name; a URL is the issuer itself. */
-function issuerNamed(providers: Options['providers'], provider: string): string {
-  if (/^https?:\/\//.test(provider)) return provider
-  const match = providers.find(({ name }) => name === provider.toLowerCase())
-  if (match) return match.issuer
-  const has = providers.length === 0 ? 'there is none' : `there are: ${providers.map(({ name }) => name).join(', ')}`
-  throw new Fault('BadRequest', `'Provider' must be a provider of svc.yaml or the URL of its issuer; ${has}`, {
-    errorCode: 'ValidationException',
-    fields: [invalidField('Provider', `must be a provider of svc.yaml or the URL of its issuer; ${has}`)],
-  })
 }
 
 function heartbeatEntry({ at, intervalMs, skewMs, history: _, run, ...heartbeat }: Heartbeat): HeartbeatEntry {

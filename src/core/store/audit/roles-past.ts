@@ -86,15 +86,8 @@ export class RolesAt {
     // If there is no earlier entry about a user, the first later one has what the user held before it.
     for (const entry of this.#later) this.#learnFromLater(entry)
     const users = [...this.#users, ...this.#earlier].map(([userName, { holding, disabled }]): PastUser => {
-      const lasts = (kind: 'role' | 'permission') => (name: string) =>
-        (holding.ends[kind].get(name) ?? Number.POSITIVE_INFINITY) > this.#time
-      return {
-        userName,
-        disabled,
-        roles: holding.roles.filter(lasts('role')),
-        permissions: holding.permissions.filter(lasts('permission')),
-        roleEnds: holding.ends.role,
-      }
+      const [roles, permissions] = [lasting(holding, 'role', this.#time), lasting(holding, 'permission', this.#time)]
+      return { userName, disabled, roles, permissions, roleEnds: holding.ends.role }
     })
     return {
       users,
@@ -172,12 +165,16 @@ function after(state: State | undefined, { event, after: text, before }: RoleEnt
 
 /** Whether both have the same names, except for those that had ended by then. */
 function isSame(holding: RecordedRoles, was: RecordedRoles, at: number): boolean {
-  const namesOf = ({ roles, permissions, ends }: RecordedRoles): string => {
-    const lasts = (kind: 'role' | 'permission') => (name: string) =>
-      (ends[kind].get(name) ?? Number.POSITIVE_INFINITY) > at
-    return JSON.stringify([roles.filter(lasts('role')).sort(), permissions.filter(lasts('permission')).sort()])
-  }
-  return namesOf(holding) === namesOf(was)
+  const namesOf = (of: RecordedRoles): string =>
+    JSON.stringify([lasting(of, 'role', at).toSorted(), lasting(of, 'permission', at).toSorted()])
+  return holding === was || namesOf(holding) === namesOf(was)
+}
+
+/** The roles or permissions that had not ended by then. */
+function lasting({ ends, ...names }: RecordedRoles, kind: 'role' | 'permission', at: number): readonly string[] {
+  const of = kind === 'role' ? names.roles : names.permissions
+  if (ends[kind].size === 0) return of
+  return of.filter((name) => (ends[kind].get(name) ?? Number.POSITIVE_INFINITY) > at)
 }
 
 /**
@@ -190,6 +187,19 @@ function isSame(holding: RecordedRoles, was: RecordedRoles, at: number): boolean
  * ```
  */
 export function holdingIn(text: string | undefined): RecordedRoles | undefined {
+  if (text === undefined) return undefined
+  if (!shared.has(text)) {
+    if (shared.size >= maxShared) shared.clear()
+    shared.set(text, readHolding(text))
+  }
+  return shared.get(text)
+}
+
+/** Many entries have the same text: what it says is read and kept in memory once. */
+const shared = new Map<string, RecordedRoles | undefined>()
+const maxShared = 1_000
+
+function readHolding(text: string): RecordedRoles | undefined {
   const facts = parsed(text)
   const roles = textsIn(member(facts, 'roles'))
   if (roles === undefined) return undefined

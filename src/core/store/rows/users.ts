@@ -107,13 +107,9 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
     },
     holders: async (role, after, take) => {
       const at = await ends.settle()
-      const ofRole = await link.read((db) => countUsers(db, role, at))
+      const few = await link.read((db) => areFew(db, role, at))
       return await ends.users((db) =>
-        userRows(db).where(
-          'users.id',
-          'in',
-          idsOfHolders(db, { after, take }, { role, at, few: ofRole <= usersPerPage }),
-        ),
+        userRows(db).where('users.id', 'in', idsOfHolders(db, { after, take }, { role, at, few })),
       )
     },
     roleNames: async () => {
@@ -229,12 +225,19 @@ export function usersOver(link: StoreLink, now: () => number, ends: GrantKeeper)
 const usersPerPage = 1_000
 
 async function countUsers(db: Db, role: string | undefined, at: number): Promise<number> {
-  const count = (table: 'users' | 'grants') =>
-    db.selectFrom(table).select((eb) => eb.fn.countAll<number | string>().as('n'))
-  const ofRole = count('grants').where('kind', '=', 'role').where(isHeldAt(at))
-  const query = role === undefined ? count('users') : ofRole.where('name', '=', role)
+  const n = sql<number | string>`count(*)`.as('n')
+  const query = role === undefined ? db.selectFrom('users').select(n) : holding(db, role, at).select(n)
   return Number((await query.executeTakeFirstOrThrow()).n)
 }
+
+/** Whether all holders of a role fit on one page. */
+async function areFew(db: Db, role: string, at: number): Promise<boolean> {
+  const beyond = holding(db, role, at).select('held.userId').offset(usersPerPage).limit(1)
+  return (await beyond.execute()).length === 0
+}
+
+const holding = (db: Db, role: string, at: number) =>
+  db.selectFrom('grants as held').where('held.kind', '=', 'role').where('held.name', '=', role).where(isHeldAt(at))
 
 /** The condition of a grant that has not ended. */
 const isHeldAt = (at: number) => sql<boolean>`("endsAt" IS NULL OR "endsAt" > ${at})`
@@ -253,17 +256,12 @@ function idsOfHolders(
   page: UserPage,
   { role, at, few }: { readonly role: string; readonly at: number; readonly few: boolean },
 ) {
-  const holding = db
-    .selectFrom('grants as held')
-    .select('held.userId')
-    .where('held.kind', '=', 'role')
-    .where('held.name', '=', role)
-    .where(isHeldAt(at))
+  const holders = holding(db, role, at).select('held.userId')
   const ids = idsOfPage(db, page)
   // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
   return few
-    ? ids.where('one.id', 'in', holding)
-    : ids.where((eb) => eb.exists(holding.where(sql<boolean>`held."userId" = one."id"`)))
+    ? ids.where('one.id', 'in', holders)
+    : ids.where((eb) => eb.exists(holders.where(sql<boolean>`held."userId" = one."id"`)))
 }
 
 /** Replaces the digest secret beside a new password. Returns whether there was one, and is; undefined if neither. */
