@@ -60,7 +60,7 @@ function loadedOnUse(code: string): string {
  */
 const plainExports = (code: string): string =>
   `exports=module.exports=Object.create(null);${code.replaceAll(
-    /Object\.defineProperty\(exports,"(\w+)",\{enumerable:!0,get:function\(\)\{return ([^{}]+)\}\}\)/g,
+    /Object\.defineProperty\(exports,"([\w$]+)",\{enumerable:!0,get:function\(\)\{return ?([^{}]+)\}\}\)/g,
     'exports.$1=$2',
   )}`
 
