@@ -29,8 +29,15 @@ const external = Object.keys(pkg.dependencies)
 const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils']
 const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
 
-/** Parts of Node that take 1 to 8 ms to load, and of which most commands use nothing. */
-const dear = ['node:crypto', 'node:fs/promises', 'node:dns/promises', 'node:net', 'node:perf_hooks']
+/** Parts of Node that take up to 8 ms to load, and of which most commands use nothing. */
+const dear = [
+  'node:crypto',
+  'node:fs/promises',
+  'node:dns/promises',
+  'node:net',
+  'node:perf_hooks',
+  'node:timers/promises',
+]
 
 /** The code of a chunk, which loads such a part when it first uses it. rolldown writes `node_crypto.hash` for `hash`. */
 function loadedOnUse(code: string): string {
