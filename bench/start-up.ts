@@ -114,7 +114,7 @@ try {
   const page = join(root, 'bench/results/start-up.md')
   mkdirSync(join(root, 'bench/results'), { recursive: true })
   const [, ...kept] = existsSync(page) ? readFileSync(page, 'utf8').split(/^(?=## )/m) : []
-  writeFileSync(page, [table, ...kept].join(kept.length > 0 ? '\n' : ''))
+  writeFileSync(page, kept.length > 0 ? `${table}\n${kept.join('')}` : table)
   process.stdout.write(table)
 } finally {
   server.kill('SIGTERM')
