@@ -113,8 +113,8 @@ try {
   ].join('\n')
   const page = join(root, 'bench/results/start-up.md')
   mkdirSync(join(root, 'bench/results'), { recursive: true })
-  const [, ...kept] = existsSync(page) ? readFileSync(page, 'utf8').split(/^(?=## )/m) : []
-  writeFileSync(page, kept.length > 0 ? `${table}\n${kept.join('')}` : table)
+  const [, ...sections] = existsSync(page) ? readFileSync(page, 'utf8').split(/^(?=## )/m) : []
+  writeFileSync(page, sections.length > 0 ? `${table}\n${sections.join('')}` : table)
   process.stdout.write(table)
 } finally {
   server.kill('SIGTERM')

@@ -25,7 +25,7 @@ function table(name: string, rows: readonly string[]): string {
 }
 
 /** A table, with the number of its sockets as the kernel counts them, or without it. */
-function known(sockets: string, counts = ''): SocketTable {
+function tableOf(sockets: string, counts = ''): SocketTable {
   const file = `${sockets}-counts`
   writeFileSync(file, `sockets: used 9\n${counts}\nUDP: inuse 1 mem 0\n`)
   return { sockets, counts: file }
@@ -40,16 +40,16 @@ describe('the ports that may be open, by the sockets that Linux lists', () => {
   const listening6 = table('tcp6', [row(`${'0'.repeat(32)}:1920`, noneV6, '0A')])
 
   test('are those of listening sockets of IPv4 and IPv6, and no others', () => {
-    const mayListen = listeningSockets([known(listening), known(listening6)])
+    const mayListen = listeningSockets([tableOf(listening), tableOf(listening6)])
     expect([5432, 3306, 6432].map(mayListen)).toEqual([true, true, true])
     // A connection of that port, one that nobody uses, and the ports in the columns of peers.
     expect([1433, 5433, 50_000, 0].map(mayListen)).toEqual([false, false, false, false])
   })
 
   test('are all where the list is missing or long, so that none is overlooked', () => {
-    expect(listeningSockets([known(join(folder, 'missing'))])(5433)).toBe(true)
+    expect(listeningSockets([tableOf(join(folder, 'missing'))])(5433)).toBe(true)
     const many = Array.from({ length: 200 }, () => row('0100007F:1538', v4.none, '0A'))
-    expect(listeningSockets([known(table('long', many))])(5433)).toBe(true)
+    expect(listeningSockets([tableOf(table('long', many))])(5433)).toBe(true)
   })
 
   test.each([
@@ -60,7 +60,7 @@ describe('the ports that may be open, by the sockets that Linux lists', () => {
     ['TCPX: inuse 0', [true, true, true]],
   ])('are read up to as many sockets as the kernel counts: %s', (counts, expected) => {
     const three = ['0100007F:1538', '00000000:0CEA', '00000000:1920'].map((local) => row(local, v4.none, '0A'))
-    const mayListen = listeningSockets([known(table('three', three), counts)])
+    const mayListen = listeningSockets([tableOf(table('three', three), counts)])
     expect([5432, 3306, 6432].map(mayListen)).toEqual(expected)
   })
 
