@@ -29,8 +29,15 @@ const external = Object.keys(pkg.dependencies)
 const unused = ['tinyglobby', 'lilconfig', 'minimatch', 'typescript', 'wsl-utils']
 const stub = (name: string): string => `${root}tools/stubs/${name}.cjs`
 
-/** Parts of Node that take 1 to 8 ms to load, and of which most commands use nothing. */
-const dear = ['node:crypto', 'node:fs/promises', 'node:dns/promises', 'node:net', 'node:perf_hooks']
+/** Parts of Node that take up to 8 ms to load, and of which most commands use nothing. */
+const dear = [
+  'node:crypto',
+  'node:fs/promises',
+  'node:dns/promises',
+  'node:net',
+  'node:perf_hooks',
+  'node:timers/promises',
+]
 
 /** The code of a chunk, which loads such a part when it first uses it. rolldown writes `node_crypto.hash` for `hash`. */
 function loadedOnUse(code: string): string {
@@ -55,13 +62,14 @@ function loadedOnUse(code: string): string {
 
 /**
  * Exports as plain properties, once they are complete: V8 makes accessors slowly, and calls one at each use. No module of
- * svc assigns to a variable that it exports.
+ * svc assigns to a variable that it exports. The object has no prototype: V8 keeps such a one as a table, and describes
+ * the shape of any other anew with each of its hundreds of properties.
  */
 const plainExports = (code: string): string =>
-  code.replaceAll(
-    /Object\.defineProperty\(exports,"(\w+)",\{enumerable:!0,get:function\(\)\{return ([^{}]+)\}\}\)/g,
+  `exports=module.exports=Object.create(null);${code.replaceAll(
+    /Object\.defineProperty\(exports,"([\w$]+)",\{enumerable:!0,get:function\(\)\{return ?([^{}]+)\}\}\)/g,
     'exports.$1=$2',
-  )
+  )}`
 
 /**
  * The functions that usual commands run, by the path of their chunk: health checks in process and at a

@@ -1,4 +1,13 @@
-import { lstat as callLstat, stat as callStat, constants, type Stats } from 'node:fs'
+import {
+  close as callClose,
+  fstat as callFstat,
+  lstat as callLstat,
+  open as callOpen,
+  read as callRead,
+  stat as callStat,
+  constants,
+  type Stats,
+} from 'node:fs'
 import { access, open, opendir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -6,9 +15,13 @@ import { type PathPlace, placeOf } from '../own-files.ts'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 import { readSpace, type Space } from '../system/space.ts'
 
-// node:fs/promises takes 2 ms to load, and most commands only look whether a file exists.
+// node:fs/promises takes 2 ms to load, and most commands only look whether a file exists, and read svc.yaml.
 const stat = promisify(callStat)
 const lstat = promisify(callLstat)
+const openDescriptor = promisify(callOpen)
+const statDescriptor = promisify(callFstat)
+const readDescriptor = promisify(callRead)
+const closeDescriptor = promisify(callClose)
 
 /** The status of a file, which is read without opening the file. Times are milliseconds since 1970. */
 export type FileStatus = {
@@ -74,21 +87,21 @@ export const tasks = {
   read: async ({ path, maxBytes, isHead = false }: ReadInput): Promise<FileContent> => {
     if (!(await stat(path)).isFile()) throw notRegular()
     // It may have become a pipe since.
-    const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const file = await openDescriptor(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
-      const stats = await file.stat()
+      const stats = await statDescriptor(file)
       if (!stats.isFile()) throw notRegular()
       const buffer = Buffer.alloc(Math.min(maxBytes, stats.size + spare) + 1)
       let bytes = Buffer.alloc(0)
       for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, buffer.length, bytes.length)
+        const { bytesRead } = await readDescriptor(file, buffer, 0, buffer.length, bytes.length)
         if (bytesRead === 0 || (isHead && bytes.length >= maxBytes)) break
         bytes = Buffer.concat([bytes, buffer.subarray(0, bytesRead)])
         if (bytes.length > maxBytes && !isHead) throw withCode('EFBIG', `is larger than ${maxBytes} bytes`)
       }
       return { content: bytes.subarray(0, maxBytes).toString('base64'), status: statusOf(stats) }
     } finally {
-      await file.close()
+      await closeDescriptor(file)
     }
   },
 
