@@ -351,6 +351,37 @@ test('W4 what only a node has that restarts waits for it, and is removed after 1
   expect(adopted()).toContain('Sql/new')
 })
 
+test('W4 a svc.yaml that comes during a roll-out has 10 min of its own', () => {
+  const table = new LeasesTable()
+  const take = { type: 'take', expected: undefined, epoch: 1 } as const
+  table.beat(requestOf('b', { asks: { machine: take } }), 0)
+  const { clock, member, reload, run } = nodeOver(table, ['Sql/orders'])
+  const runBesideB = (ms: number): void => {
+    for (let left = ms; left > 0; left -= 5 * second) {
+      table.beat(requestOf('b', { asks: { machine: { type: 'renew', epoch: 1 } } }), clock.now)
+      run(5 * second)
+    }
+  }
+  runBesideB(590 * second)
+  reload(['Sql/orders', 'Sql/more'])
+  runBesideB(590 * second)
+  expect(member.isElsewhere('Sql/new')).toBe(true)
+  runBesideB(20 * second)
+  expect(member.isElsewhere('Sql/new')).toBe(false)
+})
+
+test('W4 a holder whose lease has lapsed asks for it in the second in which the store is back', () => {
+  for (const phaseMs of [0, second]) {
+    const { clock, member, run } = nodeOver(new LeasesTable(), ['Sql/orders'])
+    run(3 * second + phaseMs)
+    clock.isAway = true
+    run(6 * second)
+    clock.isAway = false
+    run(second)
+    expect(member.holdsLease(clock.now)).toBe(true)
+  }
+})
+
 test('W4 a node without the store is silent about the network while another one says that it speaks, but not about its machine', () => {
   const table = new LeasesTable()
   const facts = { version: '1', startedAt: 0, peer: 'http://b.example.com' }

@@ -305,6 +305,18 @@ test('W4 a holder learns from the store that another node has told the end of it
   }
 })
 
+test('W4 what stands is told once more after another process has told an end of the same check', () => {
+  const state = failing(200 * second, incident('of a', 60 * second))
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  const own = rowOf('of a')
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: own }], 200 * second)
+  const over = { ...wordOf('of b'), isOver: true } as const
+  outbox.again([{ receiver: 'pager', subject, row: withHandedOver(own, { attempt: over, ends: [] }) }], 200 * second)
+  expect(sends(outbox, 200 * second)).toEqual(['reminder of a'])
+  expect(sends(outbox, 300 * second)).toEqual([])
+})
+
 test('W4 a holder ends what a node told without the store, although the clock of that node is ahead', () => {
   const latest = { level: 'ok', at: 300 * second, since: 0 } as const
   const state: Present['state'] = { level: 'ok', message: 'fine', depth: 'Basic', latest }

@@ -149,7 +149,8 @@ export class Membership {
   #seenAt: number
   #beatAt: number
   readonly #beats = new Map<number, Beat>()
-  /** Since when nodes have different configurations. */
+  /** The configurations that nodes have, and since when one that none had before is among several. */
+  #digests: ReadonlySet<string> = new Set()
   #differSince: number | undefined
   /** Network keys that memory has although no monitor of this node has them. */
   readonly #strange = new Set<string>()
@@ -499,8 +500,11 @@ export class Membership {
   #differs(now: number): void {
     // One that restarts may be the only one that has the configuration of all.
     const others = this.#rows.filter(({ node, silentMs }) => silentMs < rolloutMs && node !== this.#node)
-    const differ = others.some(({ facts }) => (facts?.digest ?? this.#settings.digest) !== this.#settings.digest)
-    this.#differSince = differ ? (this.#differSince ?? now) : undefined
+    const digests = new Set([this.#settings.digest, ...others.flatMap(({ facts }) => facts?.digest ?? [])])
+    // A svc.yaml that comes during a roll-out has all of its time.
+    if ([...digests].some((one) => !this.#digests.has(one))) this.#differSince = now
+    this.#digests = digests
+    if (digests.size === 1) this.#differSince = undefined
     const { network } = this.#parts
     const isDue = (key: string): boolean => this.#isSettled(now) || this.#settings.network.has(key)
     const isReady = network.isKnown && !network.reading && holds(network.lease, now)
@@ -609,6 +613,8 @@ export class Membership {
     const beat = this.#beats.get(id)
     if (!beat) return
     this.#beats.delete(id)
+    // A holder whose lease lapses meanwhile takes it back before others do.
+    this.#beatAt = now
     for (const shard of shards) this.#parts[shard].lease = unanswered(this.#parts[shard].lease, beat.asks[shard])
     // A later question may have been answered.
     if (now - this.#answeredAt >= beatMs) this.#failingSince ??= now

@@ -289,13 +289,18 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
   const words = newOf(allWordsIn(news).filter(isOpen))
   // Whether the incident of the row is over is known by the holder alone.
   const over = newOf(news.ends.filter(({ incident }) => incident !== row.need?.incident))
-  if (words.length === 0 && over.length === 0) return row
+  // Whoever goes by subjects takes what stands for over since another process has told an end.
+  const isEnded =
+    about !== undefined &&
+    isOpen(about) &&
+    allWordsIn(news).some((one) => !isOpen(one) && one.incident !== about.incident)
+  if (words.length === 0 && over.length === 0) return isEnded ? { ...row, isInDoubt: true } : row
   const ends = [...row.ends, ...over].slice(-mostEnds)
   const [first, ...rest] = about ? [] : words
   const others = [...(row.others ?? []), ...(about ? words : rest)]
   // Of several incidents, it shows the level of the one that it was told last.
   const isOther = words.some(({ at, level }) => about !== undefined && at > about.at && level !== about.level)
-  const isInDoubt = row.isInDoubt || ends.length > 0 || isOther
+  const isInDoubt = row.isInDoubt || isEnded || ends.length > 0 || isOther
   return {
     ...row,
     ...firstWord(first),
