@@ -305,6 +305,19 @@ test('W4 a holder learns from the store that another node has told the end of it
   }
 })
 
+test('W4 a run from before a holder read what another node has told does not end that, whatever the clock of that node says', () => {
+  const latest = (at: number) => ({ level: 'ok', at, since: 100 * second }) as const
+  let state: Present['state'] = { level: 'ok', message: 'fine', depth: 'Basic', latest: latest(195 * second) }
+  const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  // That clock is behind.
+  const attempt = { ...wordOf('of b'), observedAt: 20 * second, at: 20 * second, isUnsure: true, isNews: true } as const
+  outbox.takeOver(keys, [{ receiver: 'pager', subject, row: { attempt, ends: [] } }], 200 * second)
+  expect(sends(outbox, 205 * second)).toEqual([])
+  state = { ...state, latest: latest(215 * second) }
+  expect(sends(outbox, 215 * second)).toEqual(['end of b'])
+})
+
 test('W4 what stands is told once more after another process has told an end of the same check', () => {
   const state = failing(200 * second, incident('of a', 60 * second))
   const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')

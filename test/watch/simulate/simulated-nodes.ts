@@ -294,6 +294,8 @@ export function simulate(
   const leavers = new Set<string>()
   /** When a process last got an answer of the store to a renewal. */
   const answeredAt = new Map<string, { readonly latest: number; readonly before: number }>()
+  /** When it got each of them. */
+  const answers = new Map<string, number[]>()
   /** When the store last got the renewal of the lease of the network by each process. */
   const heldAt = new Map<string, number>()
   /** When each process first took the lease of its machine. */
@@ -524,7 +526,9 @@ export function simulate(
     const from = queue.now - 2 * minute
     const isDoubtful = (of: string): boolean => {
       const isLost = (lostAnswersAt.get(of)?.twice ?? Number.NEGATIVE_INFINITY) > from
-      return isLost || (answeredAt.get(of)?.latest ?? 0) <= takenAt + second
+      // By an answer of this moment, nobody has decided anything yet.
+      const knownAt = answers.get(of)?.findLast((at) => at < queue.now - 5 * second) ?? 0
+      return isLost || knownAt <= takenAt + second
     }
     const isOwn = ({ from: began, to, what }: (typeof disturbances)[number]): boolean =>
       began <= queue.now && to >= from && what !== 'store-gone'
@@ -544,6 +548,8 @@ export function simulate(
   const files = new Map<string, SentFile>()
   /** Whether nodes can write their files. If not, what they noted is lost with the process. */
   const filing = new Chance(seed + 1_100_009)
+  /** When a process last began or ended to read its file: before it has, it takes no lease. */
+  const filedAt = new Map<string, number>()
   const keepsFiles = !filing.is(0.25)
 
   class SimNode {
@@ -721,6 +727,7 @@ export function simulate(
             () => this.#beaten(request),
             (answer) => {
               const before = answeredAt.get(this.process)?.latest ?? 0
+              if (answer) entryOf(answers, this.process, () => []).push(queue.now)
               if (answer && before < queue.now) answeredAt.set(this.process, { latest: queue.now, before })
               if (answer) this.obey(member.answered(id, answer.value, queue.now))
               else this.obey(member.unanswered(id, queue.now))
@@ -739,10 +746,12 @@ export function simulate(
         }
         case 'find':
           // A disk takes its time, and meanwhile the store answers other questions.
+          filedAt.set(this.process, queue.now)
           this.after(filing.is(0.1) ? filing.between(1_000, 4_000) : filing.between(1, 30), () => {
             const { rows } = rowsOfSent(this.file.text, { store: inStore, node: this.name, now: this.now })
             if (rows.length > 0) count('found')
             trace(`${this.name} finds ${rows.length}`)
+            filedAt.set(this.process, queue.now)
             this.obey(member.takeSent(filing.is(0.1) ? undefined : rows, queue.now))
           })
           break
@@ -1205,7 +1214,7 @@ export function simulate(
   const isSteady = (node: SimNode | undefined, process: string): boolean => {
     // Nobody is to have the lease of the network beside a node of a version before.
     const ofStore = [store.slowUntil, store.lossyUntil, failedOverAt, oldUntil]
-    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, ...ofStore]
+    const turns = [node?.startedAt ?? 0, node?.frozenUntil ?? 0, filedAt.get(process) ?? 0, ...ofStore]
     for (const [name, until] of cuts) if (name.startsWith(`${node?.name} `)) turns.push(until)
     return node?.process === process && turns.every((at) => queue.now - at > 15 * second)
   }

@@ -40,6 +40,7 @@ import {
   type OutboxRow,
   type Present,
   type ReceiverRules,
+  readRow,
   renamedPart,
   renamedRow,
   restoredRow,
@@ -232,7 +233,7 @@ export class Outbox {
       const address = this.#addresses.get(receiver)
       const rows = address?.rows ?? this.#orphans.get(receiver) ?? new Map<string, OutboxRow>()
       if (!address) this.#orphans.set(receiver, rows)
-      const own = restoredRow(row, now)
+      const own = readRow(row, now)
       rows.set(id, own)
       this.#subjects.set(id, subjectOf(subject))
       // Noted by the membership, and not stored yet.
@@ -278,8 +279,7 @@ export class Outbox {
       const rows = this.#addresses.get(receiver)?.rows
       const id = subjectId(subject)
       const own = rows?.get(id) ?? emptyRow
-      // The clock of the node that sent it may be ahead.
-      const news = row && newsIn(restoredRow(row, now), own)
+      const news = row && newsIn(readRow(row, now), own)
       if (!rows || !news || isEmpty(news)) continue
       rows.set(id, withNews(own, news))
       this.#subjects.set(id, subjectOf(subject))
@@ -623,7 +623,7 @@ export class Outbox {
     // told again. A node without the store may have sent it as a fault of its own.
     if (current?.cause !== undefined) return row
     if (current) return withLostName(withLostEnd(row, current), present, current, now)
-    if (present.needsNoVerdict || isWell(present, row.last?.observedAt ?? about.beganAt)) {
+    if (present.needsNoVerdict || isWell(present, (row.attempt ?? row.last)?.observedAt ?? about.beganAt)) {
       const { latest, message } = present.state
       return withEnd(row, { incident, what: 'end', endedAt: latest?.since ?? now, text: message })
     }

@@ -593,6 +593,21 @@ export function shiftedRow(row: OutboxRow, shift: Shifting, words = new Map<Word
 
 type Shifting = Pick<Shift, 'move' | 'correct'>
 
+/**
+ * A row as a holder reads it. What another node has handed over is of the clock of that node: only what is observed from now on
+ * shows that a fault is over.
+ */
+export function readRow(row: OutboxRow, now: number): OutboxRow {
+  const { last, attempt, others, ...rest } = restoredRow(row, now)
+  const of = (word: Word): Word => (word.isNews ? { ...word, observedAt: now } : word)
+  return {
+    ...rest,
+    ...(last ? { last: of(last) } : {}),
+    ...(attempt ? { attempt: of(attempt) } : {}),
+    ...(others ? { others: others.map(of) } : {}),
+  }
+}
+
 /** After a restart no instant may lie in the future: the clock of the wall may have been set back meanwhile. */
 export function restoredRow(row: OutboxRow, now: number): OutboxRow {
   const past = (at: number): number => Math.min(at, now)
