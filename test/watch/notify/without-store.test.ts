@@ -318,6 +318,19 @@ test('W4 a run from before a holder read what another node has told does not end
   expect(sends(outbox, 215 * second)).toEqual(['end of b'])
 })
 
+test('W4 a holder that has read of a fault which another node told learns that its end was told, too', () => {
+  const outbox = new Outbox(0, (one) => ({ subject: one, state: well, isSilenced: false }), '@a//svc/receivers')
+  outbox.configure([pager], 0)
+  // The clock of that node is ahead.
+  const attempt = { ...wordOf('of b'), at: 900 * second, isUnsure: true } as const
+  const fault = withHandedOver({ ends: [] }, { attempt, ends: [] })
+  outbox.again([{ receiver: 'pager', subject, row: fault }], 300 * second)
+  const { isUnsure: _, ...word } = attempt
+  const over = withHandedOver(fault, { attempt: { ...word, isOver: true }, ends: [] })
+  outbox.again([{ receiver: 'pager', subject, row: over }], 302 * second)
+  expect(sends(outbox, 320 * second)).toEqual([])
+})
+
 test('W4 what stands is told once more after another process has told an end of the same check', () => {
   const state = failing(200 * second, incident('of a', 60 * second))
   const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')

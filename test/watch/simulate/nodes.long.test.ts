@@ -51,7 +51,7 @@ test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in 
 /** Those after the first ones have broken a rule before. */
 const without = [
   ...seedsFrom(1, { slow: 15, whole: 400 }),
-  ...[760_445, 760_863, 760_873, 760_895, 770_197, 770_299, 770_379, 770_414],
+  ...[760_445, 760_863, 760_873, 760_895, 770_197, 770_299, 770_379, 770_414, 780_728],
 ]
 
 test(`W4 simulated nodes keep all of their rules in ${without.length} scenarios in which the store is away for minutes`, {

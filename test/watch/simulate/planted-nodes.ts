@@ -19,8 +19,9 @@ export const plants: readonly NodesPlant[] = [
     file: 'member.ts',
     from: "return this.#sent !== 'read' || this.#news.length > 0",
     to: 'return this.#news.length > 0',
-    rule: 'an end is told once',
+    rule: 'each incident ends',
     losesStore: true,
+    seed: 2,
   },
   {
     what: 'a holder does not get from the store that another node told an end',

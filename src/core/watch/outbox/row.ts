@@ -364,7 +364,7 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   if (!about || !isSent(about)) return left
   return {
     ...left,
-    last: { ...about, line: undefined, isOver: true, isNews: true },
+    last: { ...about, line: undefined, isUnsure: undefined, isOver: true, isNews: true },
     attempt: undefined,
     isInDoubt: true,
   }
