@@ -771,6 +771,8 @@ export function simulate(
             for (const { receiver, row } of rows)
               for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])])
                 if (one?.isOver) storedEnds.set(`${receiver} ${one.incident}`, queue.now)
+                // Nobody can say whether this was told before that end: their clocks differ.
+                else if (one) storedEnds.delete(`${receiver} ${one.incident}`)
             trace(`${this.name} hands over ${rows.length}`)
             return true
           }
