@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { HealthOutcome } from '../../src/cli/health/health.ts'
 import { watchHealth, watchPlan } from '../../src/cli/health/watch.ts'
 import { Fault } from '../../src/core/base/errors.ts'
@@ -72,11 +72,8 @@ test.each([
   expect(repeats).toEqual(expected)
 })
 
-test.concurrent.each([
-  ['until', 'its second attempt', 2, { exit: 7, gaveUp: 'Gave up after 1 attempt and 1 that was cut off: unhealthy' }],
-  ['wait', 'its second attempt', 2, { gaveUp: 'Gave up after 1 attempt and 1 that was cut off: unhealthy' }],
-  ['until', 'its first attempt', 1, 'Gave up: the first attempt did not end in time'],
-] as const)('K71 the time of --%s ends %s, and what is known is the answer', async (flag, _, hangsAt, end) => {
+/** Waits for 50 ms at a server of which one attempt hangs until it is cut off. */
+function waitForHanging(flag: 'until' | 'wait', hangsAt: number) {
   const fault = new Fault('ServerError', 'unhealthy')
   const outcomes: readonly HealthOutcome[] = [
     { type: 'App', exitCode: 3, ageSeconds: 0, fault },
@@ -93,14 +90,33 @@ test.concurrent.each([
   const flags = flag === 'wait' ? { wait: 50 } : { until: 'healthy' as const, within: 50 }
   const plan = watchPlan({ watch: false, quiet: false, ...flags }, 'table', io)
   if (!plan) throw new Error('there is no plan')
-  const watching = watchHealth({
+  const end = watchHealth({
     ...{ plan, ask, io, signal: new AbortController().signal, target: '', mode: 'Standard', atServer: false },
     ...{ flags: { failed: false, quiet: false }, output: 'table', outstanding: undefined },
     display: { live: false, update: () => {} },
     say: () => {},
-  })
-  const outcome = typeof end === 'string' ? { message: end, exitCode: 7 } : { ...end, answers: { outcomes } }
-  await expect(watching.catch((error: unknown) => error)).resolves.toMatchObject(outcome)
+  }).catch((error: unknown) => error)
+  return { end, outcomes }
+}
+
+test.concurrent.each([
+  ['until', { exit: 7 }],
+  ['wait', {}],
+] as const)('K71 the time of --%s ends its second attempt, and what is known is the answer', async (flag, exit) => {
+  const { end, outcomes } = waitForHanging(flag, 2)
+  const gaveUp = 'Gave up after 1 attempt and 1 that was cut off: unhealthy'
+  await expect(end).resolves.toMatchObject({ ...exit, gaveUp, answers: { outcomes } })
+})
+
+test('K71 the time of --until ends its first attempt after 5 s at the earliest', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const ends = vi.fn()
+  void waitForHanging('until', 1).end.then(ends)
+  await vi.advanceTimersByTimeAsync(4_900)
+  expect(ends).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(200)
+  expect(ends.mock.calls).toMatchObject([[{ message: 'Gave up: the first attempt did not end in time', exitCode: 7 }]])
 })
 
 /** A server whose only account has the password that `valid` returns, and the times of its sign-ins. */

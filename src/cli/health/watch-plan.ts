@@ -24,7 +24,7 @@ export type Plan = {
   /** From the beginning of a round to that of the next, which begins at least a second after its end. */
   readonly everyMs: number
   readonly until: Until | undefined
-  /** When the last round may begin. One that has begun is cut off a second later. Undefined: whenever. */
+  /** When the last round may begin. One that has begun is cut off a second later (`cutMs`). Undefined: whenever. */
   readonly withinMs: number | undefined
   /** The exit code when the time is over. Undefined: that of the last answer. */
   readonly overExit: number | undefined

@@ -68,7 +68,8 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
       timing.dueAt = undefined
       const repeatsRefused = number === 1 || isLast
       const cut = new AbortController()
-      const timer = plan.withinMs && setTimeout(() => cut.abort(), cutMs(firstBegan + plan.withinMs - began))
+      const timer =
+        plan.withinMs && setTimeout(() => cut.abort(), cutMs(firstBegan + plan.withinMs - began, number === 1))
       try {
         last = await ask({ signal: AbortSignal.any([signal, quit.signal, cut.signal]), repeatsRefused, stored })
       } catch (error) {
@@ -111,11 +112,14 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
 
 /** Milliseconds after the end of the time in which an attempt may still end. One that begins at the end needs some. */
 const lateMs = 1_000
+/** The first attempt has this time at least: without it, there is no answer. Milliseconds. */
+const firstMs = 5_000
 /** A timer can wait for no longer. */
 const maxTimerMs = 2 ** 31 - 1
 
 /** Milliseconds after which an attempt is cut off. `leftMs`: of the time, below 0 after its end. */
-const cutMs = (leftMs: number): number => Math.min(Math.max(0, leftMs) + lateMs, maxTimerMs)
+const cutMs = (leftMs: number, isFirst: boolean): number =>
+  Math.min(Math.max(isFirst ? firstMs : 0, Math.max(0, leftMs) + lateMs), maxTimerMs)
 
 /** The end of a watch whose attempt was cut off. What the attempts before it have found is the answer. */
 function cutEnd(last: HealthAnswers | undefined, number: number, { overExit: exit }: Plan, output: Output): WatchEnd {

@@ -342,8 +342,11 @@ export function simulate(
     return disks.has(key) || (!isRenamed && current.some(({ monitors }) => monitors.has(key)))
   }
 
-  /** When the store got that a receiver has accepted the end of an incident without it. */
-  const storedEnds = new Map<string, number>()
+  /**
+   * When the store got that a receiver has accepted the end of an incident without it, and which node had told it. `isDoubtful`:
+   * another node has handed over since that it told the incident, and nobody can say which of the two came first.
+   */
+  const storedEnds = new Map<string, { readonly at: number; readonly by: string; readonly isDoubtful: boolean }>()
   const receive = (
     receiver: Receiver,
     item: shippedOutbox.NoticeItem,
@@ -377,9 +380,10 @@ export function simulate(
       broken('nothing twice', text)
     receiver.items.set(item.id, firstAt ?? queue.now)
     // A message of the holder may be on its way, and it needs a moment to notice what is handed over.
-    const overAt = isAlone || !isEnd ? undefined : storedEnds.get(toldAs)
-    if (overAt !== undefined && queue.now - overAt > 10 * second && !wasLossy(receiver, overAt))
-      broken('an end is told once', `${text}, ${queue.now - overAt} ms after the store knew that it was told`)
+    const over = isAlone || !isEnd ? undefined : storedEnds.get(toldAs)
+    const isForgotten = over?.isDoubtful === true && over.by === node
+    if (over && !isForgotten && queue.now - over.at > 10 * second && !wasLossy(receiver, over.at))
+      broken('an end is told once', `${text}, ${queue.now - over.at} ms after the store knew that it was told`)
     if (!isEnd) storedEnds.delete(toldAs)
     const tale: Tale = receiver.tales.get(item.incident) ?? {
       begins: 0,
@@ -769,10 +773,12 @@ export function simulate(
             isStoredNow(this.file, ofMachine, [])
             isStoredNow(this.file, rows)
             for (const { receiver, row } of rows)
-              for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])])
-                if (one?.isOver) storedEnds.set(`${receiver} ${one.incident}`, queue.now)
-                // Nobody can say whether this was told before that end: their clocks differ.
-                else if (one) storedEnds.delete(`${receiver} ${one.incident}`)
+              for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])]) {
+                const id = `${receiver} ${one?.incident}`
+                const over = storedEnds.get(id)
+                if (one?.isOver) storedEnds.set(id, { at: queue.now, by: this.name, isDoubtful: false })
+                else if (over && over.by !== this.name) storedEnds.set(id, { ...over, isDoubtful: true })
+              }
             trace(`${this.name} hands over ${rows.length}`)
             return true
           }
