@@ -75,17 +75,21 @@ export function rowsOfSent(
   const latest = new Map<string, Word>()
   const idOf = (receiver: string, incident: string): string => JSON.stringify([receiver, incident])
   for (const line of lines) {
-    const { receiver, subject, incident, process } = line
-    const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
-    const { incidents } = byRow.get(id) ?? { incidents: new Map<string, FileIncident>() }
-    const before = incidents.get(incident)
-    // For one process, an incident is over before the next one begins.
-    for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
-      if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
-    const word = wordOfLine(line, latest.get(idOf(receiver, incident)))
-    latest.set(idOf(receiver, incident), word)
-    incidents.set(incident, { ...before, word, process })
-    byRow.set(id, { first: line, incidents })
+    const { receiver, subject: present, incident, process, as, level, isTried } = line
+    // An end also for whoever still has the name by which it was told.
+    const isTold = level === 'ok' && !isTried && as !== undefined && as.key !== present.key
+    for (const subject of isTold ? [present, { ...present, ...as }] : [present]) {
+      const id = JSON.stringify([receiver, subject.key, subject.check, subject.item])
+      const { incidents } = byRow.get(id) ?? { incidents: new Map<string, FileIncident>() }
+      const before = incidents.get(incident)
+      // For one process, an incident is over before the next one begins.
+      for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
+        if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
+      const word = wordOfLine(line, latest.get(idOf(receiver, incident)))
+      latest.set(idOf(receiver, incident), word)
+      incidents.set(incident, { ...before, word, process })
+      byRow.set(id, { first: { ...line, subject }, incidents })
+    }
   }
   // How a receiver is, only the process knew: an end that one of them got is news for the others.
   const over = new Map(lines.flatMap(({ level, incident, at }) => (level === 'ok' ? [[incident, at] as const] : [])))
@@ -94,7 +98,10 @@ export function rowsOfSent(
     const ends: End[] = []
     const left: Word[] = []
     for (const { word: own, endedAt: nextAt } of [...incidents.values()].reverse()) {
-      const word = { ...(latest.get(idOf(receiver, own.incident)) ?? own), as: own.as }
+      const word = {
+        ...(latest.get(idOf(receiver, own.incident)) ?? own),
+        as: own.as?.key === subject.key ? undefined : own.as,
+      }
       const worksAt = isOwn ? over.get(word.incident) : undefined
       const endedAt = word.isOver ? undefined : (worksAt ?? nextAt)
       if (endedAt === undefined) left.push(word)
