@@ -50,6 +50,7 @@ export const handedOverQuery = ({ node, process }: Pick<HandOver, 'node' | 'proc
   sql<{ number: number | null }>`SELECT max("writes") AS "number" FROM "nodes"
     WHERE "node" = ${node} AND "process" = ${process}`
 
+/** Notes the number of a hand-over, unless the store has a later one. */
 export const noteHandOver = ({ node, process, number }: HandOver) =>
   sql`UPDATE "nodes" SET "writes" = ${number}::bigint
     WHERE "node" = ${node} AND "process" = ${process} AND "writes" < ${number}::bigint`

@@ -94,13 +94,9 @@ export function nodesOver(
         // One that the store refuses must not count as a write.
         const { rows: last } = await handedOverQuery(what).execute(tx)
         if (Number(last[0]?.number ?? what.number) >= what.number) return false
-        const names = ['network']
         // A later process of the same machine may have read what is stored already.
-        for (const { subject } of what.rows) {
-          const node = nodeOfKey(subject.key)
-          if (node !== undefined) names.push(nameOf('machine', node))
-        }
-        for (const name of new Set(names))
+        const machines = what.rows.flatMap(({ subject: { key } }) => nodeOfKey(key) ?? [])
+        for (const name of new Set(['network', ...machines.map((node) => nameOf('machine', node))]))
           await sql`UPDATE "leases" SET "writes" = "writes" + ${sql.lit(handOverWrites)} WHERE "shard" = ${name}`.execute(
             tx,
           )

@@ -76,6 +76,8 @@ export function rowsOfSent(
   const idOf = (receiver: string, incident: string): string => JSON.stringify([receiver, incident])
   for (const line of lines) {
     const { receiver, subject: present, incident, process, as, level, isTried } = line
+    const word = wordOfLine(line, latest.get(idOf(receiver, incident)))
+    latest.set(idOf(receiver, incident), word)
     // An end also for whoever still has the name by which it was told.
     const isTold = level === 'ok' && !isTried && as !== undefined && as.key !== present.key
     for (const subject of isTold ? [present, { ...present, ...as }] : [present]) {
@@ -83,10 +85,8 @@ export function rowsOfSent(
       const { incidents } = byRow.get(id) ?? { incidents: new Map<string, FileIncident>() }
       const before = incidents.get(incident)
       // For one process, an incident is over before the next one begins.
-      for (const [other, one] of before || line.level === 'ok' ? [] : incidents)
+      for (const [other, one] of before || level === 'ok' ? [] : incidents)
         if (one.process === process) incidents.set(other, { ...one, endedAt: Math.max(one.word.beganAt, line.beganAt) })
-      const word = wordOfLine(line, latest.get(idOf(receiver, incident)))
-      latest.set(idOf(receiver, incident), word)
       incidents.set(incident, { ...before, word, process })
       byRow.set(id, { first: { ...line, subject }, incidents })
     }
