@@ -256,6 +256,25 @@ test('W4 a holder does not send an end that a node without the store has told an
   ])
 })
 
+test('W4 the end that another node has told follows the messages that this node knew, whatever their clocks say', () => {
+  const [begin, reminder] = [120 * second, 190 * second]
+  const own: OutboxRow = { last: { ...wordOf('of a'), at: reminder }, ends: [] }
+  const over = { ...wordOf('of a'), at: 250 * second, isOver: true } as const
+  const sentBy = (after: readonly number[], isOfStore: boolean): readonly string[] => {
+    const outbox = new Outbox(0, (one) => ({ subject: one, state: well, isSilenced: false }), '@a//svc/receivers')
+    outbox.configure([pager], 0)
+    const stored = { receiver: 'pager', subject, row: withHandedOver(own, { attempt: { ...over, after }, ends: [] }) }
+    outbox.takeOver(keys, [isOfStore ? stored : { ...stored, row: own }], 200 * second)
+    if (!isOfStore) outbox.again([stored], 200 * second)
+    outbox.watch(subject)
+    return sends(outbox, 320 * second)
+  }
+  for (const isOfStore of [false, true]) {
+    expect(sentBy([begin], isOfStore)).toEqual(['end of a'])
+    expect(sentBy([begin, reminder], isOfStore)).toEqual([])
+  }
+})
+
 test('W4 what other nodes have handed over is not replaced by an owner that writes its memory again after a failover', () => {
   const state = failing(190 * second, incident('of a', 60 * second))
   const outbox = new Outbox(0, (one) => ({ subject: one, state, isSilenced: false }), '@a//svc/receivers')

@@ -28,7 +28,7 @@ test(`W4 simulated nodes keep all of their rules in ${faulty.length} scenarios w
 const mended = [
   620_186, 621_039, 621_305, 623_509, 624_323, 625_477, 625_540, 626_559, 627_291, 700_065, 700_149, 705_406, 710_809,
   700_288, 711_248, 711_374, 711_658, 711_695, 712_330, 713_001, 713_667, 713_803, 731_552, 732_269, 743_479, 748_953,
-  751_572, 760_038, 760_776, 790_076, 804_054,
+  751_572, 760_038, 760_776, 790_076, 804_054, 809_573, 810_836,
 ]
 
 test(`W4 simulated nodes keep all of their rules in ${mended.length} scenarios that have broken one before`, {

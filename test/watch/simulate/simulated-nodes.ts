@@ -68,6 +68,8 @@ type Tale = {
   isAlone: boolean
   readonly subject: string
   senders: ReadonlySet<string>
+  /** When a holder last told it. */
+  heldAt: number
 }
 /** The private file of a node, with what its processes have sent without the store. `isLost`: nobody reads it any more. */
 type SentFile = { readonly id: string; text: string; isLost: boolean }
@@ -298,7 +300,7 @@ export function simulate(
   const answers = new Map<string, number[]>()
   /** When the store last got the renewal of the lease of the network by each process. */
   const heldAt = new Map<string, number>()
-  /** When each process first took the lease of its machine. */
+  /** When each process took the lease of its machine: first, or last from one that had not renewed it in time. */
   const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
   const renewedAt = new Map<string, number>()
@@ -392,6 +394,7 @@ export function simulate(
       isAlone,
       subject: name,
       senders: new Set(),
+      heldAt: Number.NEGATIVE_INFINITY,
     }
     receiver.tales.set(item.incident, tale)
     if (tale.subject !== name) broken('one name', `${text}: it began as ${tale.subject}`)
@@ -401,6 +404,7 @@ export function simulate(
     if (isAlone && machine === undefined && key !== nodesKey) spoke({ node, process }, text)
     if (isEnd) tale.ends += 1
     else {
+      if (!isAlone) tale.heldAt = queue.now
       tale.begins += 1
       tale.senders = new Set([...tale.senders, ...sender])
     }
@@ -518,6 +522,9 @@ export function simulate(
   /** When a process sent without the store last, and since when it has been without it. */
   const spokeAt = new Map<string, number>()
   const withoutStoreAt = new Map<string, number>()
+  /** When a node was last a member, and since when the store does not answer it, or did not before that. */
+  const memberAt = new Map<string, number>()
+  const lostStoreAt = new Map<string, number>()
   /** When a process last told a receiver of a subject. */
   const toldAt = new Map<string, number>()
   /** When the lease of the network was last taken. */
@@ -776,7 +783,10 @@ export function simulate(
               for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])]) {
                 const id = `${receiver} ${one?.incident}`
                 const over = storedEnds.get(id)
-                if (one?.isOver) storedEnds.set(id, { at: queue.now, by: this.name, isDoubtful: false })
+                const tale = receivers.find(({ rules }) => rules.name === receiver)?.tales.get(one?.incident ?? '')
+                // A holder has told it meanwhile: nobody can say whether that was before the end.
+                const isToldBeside = tale !== undefined && tale.heldAt >= (lostStoreAt.get(this.name) ?? 0)
+                if (one?.isOver && !isToldBeside) storedEnds.set(id, { at: queue.now, by: this.name, isDoubtful: false })
                 else if (over && over.by !== this.name) storedEnds.set(id, { ...over, isDoubtful: true })
               }
             trace(`${this.name} hands over ${rows.length}`)
@@ -810,6 +820,9 @@ export function simulate(
           trace(`${this.name} is ${effect.mode}, ${effect.holder ?? 'nobody'} holds the lease`)
           this.#share()
           if (effect.mode === 'cut off' && effect.before !== 'alone') withoutStoreAt.set(this.process, queue.now)
+          if (effect.mode === 'member') memberAt.set(this.name, queue.now)
+          else if (effect.mode === 'cut off' && (lostStoreAt.get(this.name) ?? 0) <= (memberAt.get(this.name) ?? 0))
+            lostStoreAt.set(this.name, queue.now)
           if (member.speaker(queue.now) !== undefined) {
             trace(`${this.name} leaves it to ${member.speaker(queue.now)}`)
             count('silent')
@@ -853,7 +866,8 @@ export function simulate(
         leases.set(name, { process: this.process, node: this.name, epoch: ask.epoch, at: queue.now })
         if (shard === 'network') heldAt.set(this.process, queue.now)
         if (shard !== 'machine') continue
-        if (!cameAt.has(this.process)) cameAt.set(this.process, queue.now)
+        const isFromSilent = before && before.process !== this.process && queue.now - before.at >= holdMs
+        if (isFromSilent || !cameAt.has(this.process)) cameAt.set(this.process, queue.now)
         lastRenewal.set(this.name, queue.now)
         if (isOverdue(this.name)) backAt.set(this.name, queue.now)
         renewableMs.set(this.name, 0)

@@ -47,6 +47,7 @@ import {
   type SentPart,
   shiftedRow,
   shiftedWord,
+  stampOf,
   toldAt,
   unansweredIn,
   type Word,
@@ -92,6 +93,8 @@ export type NoticeItem = {
   readonly observedAt: number
   readonly fault?: string | undefined
   readonly text: string
+  /** The stamp of the message of the incident before this one. Absent: none. */
+  readonly told?: number | undefined
 }
 
 /** The actions that a driver carries out. */
@@ -801,7 +804,7 @@ export class Outbox {
     const isAgain = row.attempt?.line?.message === message
     const lapsedAcks = isAgain ? row.attempt?.lapsedAcks : own?.lapsedAcks
     // The ids of later messages follow from it, also where the clock was set back since the last one.
-    const stampAfter = (row.last?.stamp ?? row.last?.at ?? Number.NEGATIVE_INFINITY) + 1
+    const stampAfter = (row.last ? stampOf(row.last) : Number.NEGATIVE_INFINITY) + 1
     const stamp = stampAfter > this.#now ? { stamp: stampAfter } : {}
     const word = own && due && { ...own, ...stamp, lapsedAcks, line: { message, what: due.what } }
     const incidents = new Set(ends.map(({ incident }) => incident))
@@ -960,7 +963,7 @@ function itemsOf(
   present: Present | undefined,
   {
     ends,
-    row: { last },
+    row: { last, attempt },
     due,
   }: { readonly ends: readonly End[]; readonly row: OutboxRow; readonly due: DueMessage | undefined },
   subject = present?.subject,
@@ -983,8 +986,9 @@ function itemsOf(
   const { fault, message } = due.what === 'change' && present.state.level === level ? present.state : incident
   const before = last && last.level !== level ? last.level : undefined
   const name = nameIn(incident)
+  const word = attempt ?? last
   const item: NoticeItem = {
-    id: digestOf([idOf(name.as), of, due.what, level, String(last?.stamp ?? last?.at ?? 0)]),
+    id: digestOf([idOf(name.as), of, due.what, level, String(last ? stampOf(last) : 0)]),
     subject,
     ...name,
     what: due.what,
@@ -995,6 +999,7 @@ function itemsOf(
     observedAt: present.state.latest?.at ?? beganAt,
     fault,
     text: message,
+    ...(word?.incident === of ? { told: stampOf(word) } : {}),
   }
   return [...over, item]
 }

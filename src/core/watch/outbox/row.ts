@@ -29,6 +29,11 @@ export type Word = {
   readonly isOver?: true | undefined
   /** A process without the store tried to send it, and nobody knows how that ended. */
   readonly isUnsure?: true | undefined
+  /**
+   * The stamps of the messages of the incident before this one that its sender knew. Clocks of nodes differ, and so only these are
+   * certain to be earlier. Absent: it comes from a version that does not note them.
+   */
+  readonly after?: readonly number[] | undefined
 }
 
 /** A line of a message without an answer: it is sent again as part of the same message. */
@@ -59,6 +64,8 @@ export type End = {
   readonly isNews?: true | undefined
   /** As in a word. */
   readonly line?: LineOfMessage | undefined
+  /** The stamp of the last message that its receiver got, or perhaps got, about the incident. Absent: none. */
+  readonly told?: number | undefined
 }
 
 /**
@@ -141,6 +148,9 @@ export const aboutIn = ({
   need,
 }: OutboxRow): Pick<Word, 'incident' | 'as' | 'level' | 'beganAt'> | undefined => attempt ?? last ?? need
 
+/** The instant at which a message was made, whatever the clocks of its sender and its readers did since. */
+export const stampOf = ({ at, stamp = at }: Word): number => stamp
+
 /** The name by which receivers know the monitor of an incident. Empty: its present one. */
 export const nameIn = ({ formerly }: Pick<Incident, 'formerly'>): Pick<Word, 'as'> =>
   formerly?.[0] === undefined ? {} : { as: formerly[0] }
@@ -156,6 +166,7 @@ export function withEnd(
   const before = row.last && row.last.level !== level ? row.last.level : undefined
   const fault = row.need?.fault
   const common = { what, endedAt, text, ...(isAssumed ? { isAssumed } : {}) }
+  const [word] = wordsIn(row)
   const end: End = {
     ...common,
     incident,
@@ -164,9 +175,10 @@ export function withEnd(
     before,
     beganAt,
     ...(fault === undefined ? {} : { fault }),
+    ...(word === undefined ? {} : { told: stampOf(word) }),
   }
   const others = (row.others ?? []).filter(isOpen).map((one): End => {
-    return { ...common, incident: one.incident, ...asOf(one), level: one.level, beganAt: one.beganAt }
+    return { ...common, incident: one.incident, ...asOf(one), level: one.level, beganAt: one.beganAt, told: stampOf(one) }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined
@@ -270,6 +282,10 @@ const allWordsIn = (row: OutboxRow): readonly Word[] => [...wordsIn(row), ...(ro
 /** Whether its end has not been sent without the store. */
 const isOpen = ({ isOver }: Word): boolean => isOver !== true
 
+/** Whether a message was sent after one with this stamp. In doubt it was not, so that its receiver rather gets an end twice than never. */
+const isAfter = ({ after }: Word, stamp: number | undefined): boolean =>
+  after === undefined || stamp === undefined || after.includes(stamp)
+
 const othersOf = (others: readonly Word[]): Pick<OutboxRow, 'others'> =>
   others.length === 0 ? {} : { others: others.slice(-mostEnds) }
 
@@ -318,7 +334,9 @@ export function withNews(stored: OutboxRow, news: OutboxRow, knowsEnds = false):
 export function withHandedOver(stored: OutboxRow, news: OutboxRow): OutboxRow {
   const row = withNews(stored, news)
   const over = allWordsIn(news).flatMap((word): readonly Word[] =>
-    isOpen(word) || word.incident === row.last?.incident ? [] : [{ ...word, line: undefined, isNews: true }],
+    isOpen(word) || (row.last?.isOver && word.incident === row.last.incident)
+      ? []
+      : [{ ...word, line: undefined, isNews: true }],
   )
   const [last, ...rest] = over
   if (!last) return row
@@ -351,17 +369,22 @@ const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   const words = allWordsIn(news).filter(({ isOver }) => isOver)
   const over = new Map(words.map((word) => [word.incident, word]))
-  const isSent = ({ incident }: Pick<Word, 'incident'>): boolean => over.has(incident)
-  const [about = over.get(row.need?.incident ?? '')] = wordsIn(row)
-  const { others = [], ends } = row
-  if (!(about && isSent(about)) && !others.some(isSent) && !ends.some(isSent)) return row
-  const { others: _, ...rest } = row
-  const left = {
-    ...rest,
-    ends: ends.filter((one) => !isSent(one)),
-    ...othersOf(others.filter((one) => !isSent(one))),
+  const isOpenStill = ({ incident }: Pick<Word, 'incident'>, told: number | undefined): boolean => {
+    const word = over.get(incident)
+    return word === undefined || !isAfter(word, told)
   }
-  if (!about || !isSent(about)) return left
+  const [told] = wordsIn(row)
+  const about = told ?? over.get(row.need?.incident ?? '')
+  const left = {
+    ...row,
+    ends: row.ends.filter((one) => isOpenStill(one, one.told)),
+    others: undefined,
+    ...othersOf((row.others ?? []).filter((one) => isOpenStill(one, stampOf(one)))),
+  }
+  const isSame = left.ends.length === row.ends.length && left.others?.length === row.others?.length
+  // The holder has told more of it, perhaps before that end.
+  if (told && over.has(told.incident) && isOpenStill(told, stampOf(told))) return { ...left, isInDoubt: true }
+  if (!about || !over.has(about.incident)) return isSame ? row : left
   return {
     ...left,
     last: { ...about, line: undefined, isUnsure: undefined, isOver: true, isNews: true },
@@ -401,8 +424,8 @@ const firstWord = (word: Word | undefined): Pick<OutboxRow, 'last' | 'attempt'> 
  */
 export const newsIn = (row: OutboxRow, own: OutboxRow): OutboxRow => {
   const [last, ...others] = allWordsIn(row).filter(
-    ({ isNews, isUnsure, incident, at }) =>
-      isNews && !(incident === own.last?.incident && (isUnsure || at < own.last.at)),
+    ({ isNews, isUnsure, incident, at, after }) =>
+      isNews && !(incident === own.last?.incident && (isUnsure || (after === undefined && at < own.last.at))),
   )
   const ends = row.ends.filter(({ isNews }) => isNews)
   return { ...(last === undefined ? {} : { last }), ends, ...othersOf(others) }

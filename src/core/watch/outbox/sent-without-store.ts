@@ -1,5 +1,6 @@
 import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
 import { isOfReceiver, type NoticeItem, type StoredRow, worksAgain } from './outbox.ts'
+import { mostEnds } from './policy.ts'
 import { type End, lostEnd, type Word } from './row.ts'
 
 /**
@@ -27,10 +28,10 @@ export const linesOf = (
   at: number,
   isAccepted = false,
 ): readonly string[] =>
-  items.flatMap(({ incident, subject, as, what, level, beganAt }) => {
+  items.flatMap(({ incident, subject, as, what, level, beganAt, told = null }) => {
     const isEnd = what === 'end' || what === 'removed'
     if (isAccepted && !isEnd) return []
-    const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at }
+    const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at, told }
     return `${JSON.stringify(isEnd && !isAccepted ? { ...line, isTried: true, before: level } : line)}\n`
   })
 
@@ -42,6 +43,8 @@ type SentLine = {
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number
+  /** The stamp of the message of the incident before this one. Absent: a version before wrote it. */
+  readonly told?: number | null | undefined
   /** An end, of which nobody knows whether it arrived. */
   readonly isTried?: true | undefined
   /** The level of the incident before such an end. */
@@ -131,7 +134,7 @@ const endOf = ({ incident, as, level, beganAt }: Word, text: string): Omit<End, 
   text,
 })
 
-const wordOfLine = ({ incident, as, level, before, beganAt, at, isTried }: SentLine, word?: Word): Word => ({
+const wordOfLine = ({ incident, as, level, before, beganAt, at, told, isTried }: SentLine, word?: Word): Word => ({
   incident,
   ...(as === undefined ? {} : { as }),
   level: level === 'ok' ? (word?.level ?? before ?? 'failed') : level,
@@ -139,8 +142,13 @@ const wordOfLine = ({ incident, as, level, before, beganAt, at, isTried }: SentL
   beganAt,
   observedAt: at,
   at,
+  ...(told === undefined ? {} : { after: earlierOf(told, word) }),
   ...(level === 'ok' && !isTried ? { isOver: true } : { isUnsure: true }),
 })
+
+/** The stamps of the messages of an incident before one, of which it knows the last. */
+const earlierOf = (told: number | null, word: Word | undefined): readonly number[] =>
+  [...new Set([...(word ? [...(word.after ?? []), word.at] : []), ...(told === null ? [] : [told])])].slice(-mostEnds)
 
 function parsed(line: string): unknown {
   try {
@@ -158,7 +166,7 @@ const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node:
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at } = value
+  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at, told = null } = value
   if (!isObject(as)) return false
   const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
@@ -170,6 +178,7 @@ function isLine(value: unknown): value is SentLine {
     (level === 'ok' || level === 'warning' || level === 'failed') &&
     (before === 'warning' || before === 'failed') &&
     Number.isFinite(beganAt) &&
-    Number.isFinite(at)
+    Number.isFinite(at) &&
+    (told === null || Number.isFinite(told))
   )
 }
