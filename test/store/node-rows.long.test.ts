@@ -15,6 +15,7 @@ import {
   joined,
   outboxRowOf,
   renewed,
+  requestOf,
   stateOf,
   subjectOf,
   taken,
@@ -209,6 +210,18 @@ test('W4 a late renewal does not bring back a node that has left, and a late wri
   expect(await nodes.writeOutbox(fenceOf(alpha, 1), [])).toEqual({ refused: ['network'] })
   expect(await nodes.list()).toMatchObject([{ isLive: false, hasLeft: true }])
   expect(await nodes.holder()).toBeUndefined()
+})
+
+test('W4 a process that has left takes no lease, whenever the store gets its question', async () => {
+  const nodes = answeringNodesOf(store.data)
+  const held = await joined(nodes, 'alpha')
+  const { leases } = await nodes.beat(requestOf('alpha'))
+  await nodes.leave('alpha', held.process)
+  for (const shard of ['network', 'machine'] as const) {
+    const ask = { type: 'take', expected: leases[shard].row, epoch: 2 } as const
+    const answer = await nodes.beat(requestOf('alpha', { asks: { [shard]: ask } }))
+    expect(answer.leases[shard].isOk).toBe(false)
+  }
 })
 
 test('W4 a store that has gone back to before an acknowledged write refuses the next one, and so does one with a later write', async () => {

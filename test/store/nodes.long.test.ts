@@ -66,6 +66,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
     let [finds, refusals] = [0, 0]
     // Milliseconds after the takeover, or before it: the time at which it decides, which is sought.
     let delay = 4
+    await joined(other, 'beta')
     for (let round = 0; round < 300; round += 1) {
       const alpha = await taken(one, 'alpha')
       const { row: expected } = (await other.beat(requestOf('beta'))).leases.network
@@ -102,6 +103,7 @@ describe('W4 races of nodes on one PostgreSQL store', () => {
     const names = ['a', 'b', 'c', 'd']
     const members = await Promise.all(names.map(async (name) => ({ name, rows: await open() })))
     const winners = new Set<string>()
+    for (const { name, rows } of members) await joined(rows, name)
     for (let round = 1; round <= 60; round += 1) {
       const answers = await Promise.all(
         members.map(async ({ name, rows }) => {

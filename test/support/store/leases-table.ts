@@ -83,12 +83,15 @@ export class LeasesTable {
       return isOwn
     }
     const { expected, epoch } = ask
+    const machine = this.#leases.get(nameOf('machine', node))
+    const mayTake = shard === 'machine' || (machine?.process === process && machine.leftAt === undefined)
     const isSame =
       row?.process === expected?.process &&
       row?.epoch === expected?.epoch &&
       row?.beats === expected?.beats &&
-      row?.writes === expected?.writes
-    if (!isSame) return false
+      row?.writes === expected?.writes &&
+      (row?.leftAt !== undefined) === (expected?.hasLeft ?? false)
+    if (!isSame || !mayTake) return false
     const writes = row?.writes ?? 0
     this.#leases.set(name, { node, process, epoch, beats: 0, writes, base: writes, renewedAt: now, leftAt: undefined })
     return true

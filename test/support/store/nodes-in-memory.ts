@@ -37,8 +37,9 @@ export function nodesInMemory(at: number, own?: string, beforeForgetting?: () =>
       const expected = table.lease(name, clock.at)
       return { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
     }
-    const asks = { machine: take(`@${node}`), ...(more.holds ? { network: take('network') } : {}) }
-    table.beat(requestOf(node, { facts, isIsolated: more.isIsolated ?? false, asks }), clock.at)
+    const isIsolated = more.isIsolated ?? false
+    table.beat(requestOf(node, { facts, isIsolated, asks: { machine: take(`@${node}`) } }), clock.at)
+    if (more.holds) table.beat(requestOf(node, { facts, isIsolated, asks: { network: take('network') } }), clock.at)
   }
   return { table, clock, forgotten, operations, beats }
 }

@@ -93,8 +93,9 @@ export type Holder = {
   readonly writes: number
 }
 
-/** Takes a lease, whoever has it. */
+/** Takes a lease, whoever has it: that of the network after that of its machine, without which it gets none. */
 export async function taken(nodes: NodesRows, node: string, shard: Shard = 'network'): Promise<Holder> {
+  if (shard === 'network') await joined(nodes, node)
   const { leases } = await nodes.beat(requestOf(node))
   const expected = leases[shard].row
   const epoch = (expected?.epoch ?? 0) + 1

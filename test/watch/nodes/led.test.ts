@@ -31,7 +31,7 @@ async function standby({ isAway = false, file }: { readonly isAway?: boolean; re
   const table = new LeasesTable()
   const now = (): number => performance.now()
   const take = { type: 'take', expected: undefined, epoch: 1 } as const
-  table.beat(requestOf('a', { asks: { network: take, machine: take } }), now())
+  for (const shard of ['machine', 'network']) table.beat(requestOf('a', { asks: { [shard]: take } }), now())
   const store = { isAway, onHandOver: (): void => {} }
   const rows = {
     beat: async (request) => table.beat(request, now()),

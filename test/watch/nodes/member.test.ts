@@ -66,9 +66,14 @@ function nodeOver(
 
 /** Another process takes the lease of the network, whoever has it. */
 const passToB = (table: LeasesTable, now: number): void => {
-  const expected = table.lease('network', now)
-  const take = { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
-  table.beat(requestOf('b', { asks: { network: take } }), now)
+  for (const [shard, name] of [
+    ['machine', '@b'],
+    ['network', 'network'],
+  ] as const) {
+    const expected = table.lease(name, now)
+    const take = { type: 'take', expected, epoch: (expected?.epoch ?? 0) + 1 } as const
+    table.beat(requestOf('b', { asks: { [shard]: take } }), now)
+  }
 }
 const handOverByB = (table: LeasesTable, row: StoredRow): void => {
   table.beat(requestOf('b', { asks: { machine: { type: 'take', expected: table.lease('@b', 0), epoch: 1 } } }), 0)
@@ -386,7 +391,7 @@ test('W4 a node without the store is silent about the network while another one 
   const table = new LeasesTable()
   const facts = { version: '1', startedAt: 0, peer: 'http://b.example.com' }
   const take = { type: 'take', expected: undefined, epoch: 1 } as const
-  table.beat(requestOf('b', { facts, asks: { network: take, machine: take } }), 0)
+  for (const shard of ['machine', 'network']) table.beat(requestOf('b', { facts, asks: { [shard]: take } }), 0)
   const { member, clock, run, effects } = nodeOver(table, ['Sql/orders'])
   run(3 * second)
   clock.isAway = true

@@ -300,6 +300,8 @@ export function simulate(
   const answers = new Map<string, number[]>()
   /** When the store last got the renewal of the lease of the network by each process. */
   const heldAt = new Map<string, number>()
+  /** The same by each node. */
+  const ledAt = new Map<string, number>()
   /** When each process took the lease of its machine: first, or last from one that had not renewed it in time. */
   const cameAt = new Map<string, number>()
   /** When a process that works last asked for one. */
@@ -779,14 +781,20 @@ export function simulate(
             const ofMachine = rows.filter(({ subject: { key } }) => isDisplaced && nodeOfKey(key) !== undefined)
             isStoredNow(this.file, ofMachine, [])
             isStoredNow(this.file, rows)
-            for (const { receiver, row } of rows)
+            for (const { receiver, subject, row } of rows)
               for (const one of [row?.last, row?.attempt, ...(row?.others ?? [])]) {
                 const id = `${receiver} ${one?.incident}`
                 const over = storedEnds.get(id)
                 const tale = receivers.find(({ rules }) => rules.name === receiver)?.tales.get(one?.incident ?? '')
-                // A holder has told it meanwhile: nobody can say whether that was before the end.
-                const isToldBeside = tale !== undefined && tale.heldAt >= (lostStoreAt.get(this.name) ?? 0)
-                if (one?.isOver && !isToldBeside) storedEnds.set(id, { at: queue.now, by: this.name, isDoubtful: false })
+                // A holder has told it since this node knew what holders tell: nobody can say whether that was before the end.
+                const of = nodeOfKey(subject.key)
+                const knewAt = Math.min(
+                  lostStoreAt.get(this.name) ?? 0,
+                  of === undefined ? (ledAt.get(this.name) ?? 0) : Number.POSITIVE_INFINITY,
+                )
+                const isToldBeside = tale !== undefined && tale.heldAt >= knewAt
+                if (one?.isOver && !isToldBeside)
+                  storedEnds.set(id, { at: queue.now, by: this.name, isDoubtful: false })
                 else if (over && over.by !== this.name) storedEnds.set(id, { ...over, isDoubtful: true })
               }
             trace(`${this.name} hands over ${rows.length}`)
@@ -864,7 +872,10 @@ export function simulate(
         if (leavers.has(this.process) && queue.now > failedOverAt + 20 * second)
           broken('late epochs', `${this.name} has ${name} after it has left`)
         leases.set(name, { process: this.process, node: this.name, epoch: ask.epoch, at: queue.now })
-        if (shard === 'network') heldAt.set(this.process, queue.now)
+        if (shard === 'network') {
+          heldAt.set(this.process, queue.now)
+          ledAt.set(this.name, queue.now)
+        }
         if (shard !== 'machine') continue
         const isFromSilent = before && before.process !== this.process && queue.now - before.at >= holdMs
         if (isFromSilent || !cameAt.has(this.process)) cameAt.set(this.process, queue.now)

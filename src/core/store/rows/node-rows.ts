@@ -55,9 +55,20 @@ export const noteHandOver = ({ node, process, number }: HandOver) =>
   sql`UPDATE "nodes" SET "writes" = ${number}::bigint
     WHERE "node" = ${node} AND "process" = ${process} AND "writes" < ${number}::bigint`
 
-/** The change of a lease for which a node asks. It returns a row if it is made. */
-export function leaseChange(ask: Exclude<LeaseAsk, { type: 'read' }>, shard: string, { node, process }: BeatRequest) {
+/**
+ * The change of a lease for which a node asks. It returns a row if it is made. What a process has asked before it left may arrive
+ * late: another lease than that of its machine is for the process that has the machine.
+ */
+export function leaseChange(
+  ask: Exclude<LeaseAsk, { type: 'read' }>,
+  { shard, machine }: { readonly shard: string; readonly machine: string },
+  { node, process }: BeatRequest,
+) {
   const { epoch } = ask
+  const mayTake =
+    shard === machine
+      ? sql`TRUE`
+      : sql`EXISTS (SELECT 1 FROM "leases" WHERE "shard" = ${machine} AND "process" = ${process} AND "leftAt" IS NULL)`
   const own = sql`"shard" = ${shard} AND "process" = ${process} AND "epoch" = ${epoch}::bigint AND "leftAt" IS NULL`
   if (ask.type === 'renew')
     return sql`WITH ${withClock} UPDATE "leases" SET "beats" = "beats" + 1, "renewedAt" = "now" FROM "clock"
@@ -68,12 +79,13 @@ export function leaseChange(ask: Exclude<LeaseAsk, { type: 'read' }>, shard: str
   if (!expected)
     return sql`WITH ${withClock} INSERT INTO "leases"
       ("shard", "node", "process", "epoch", "beats", "writes", "base", "renewedAt")
-      SELECT ${shard}, ${node}, ${process}, ${epoch}::bigint, 0, 0, 0, "now" FROM "clock"
+      SELECT ${shard}, ${node}, ${process}, ${epoch}::bigint, 0, 0, 0, "now" FROM "clock" WHERE ${mayTake}
       ON CONFLICT ("shard") DO NOTHING RETURNING 1`
   return sql`WITH ${withClock} UPDATE "leases" SET "node" = ${node}, "process" = ${process}, "epoch" = ${epoch}::bigint,
       "beats" = 0, "base" = "writes", "leftAt" = NULL, "renewedAt" = "now" FROM "clock"
     WHERE "shard" = ${shard} AND "process" = ${expected.process} AND "epoch" = ${expected.epoch}::bigint
-      AND "beats" = ${expected.beats}::bigint AND "writes" = ${expected.writes}::bigint RETURNING 1`
+      AND "beats" = ${expected.beats}::bigint AND "writes" = ${expected.writes}::bigint
+      AND ("leftAt" IS NOT NULL) = ${expected.hasLeft}::boolean AND ${mayTake} RETURNING 1`
 }
 
 /** Stamps of versions before, by which each node has its own monitors: a node of them that wakes up stores nothing. */

@@ -46,15 +46,17 @@ export function nodesOver(
     beat: async (request) => {
       const { node, asks } = request
       const names = shards.map((shard) => nameOf(shard, node))
+      const machine = nameOf('machine', node)
       const answers = await (await opened()).write(async (tx) => {
         const done = new Map<Shard, Later<unknown>>()
         for (const shard of shards) {
           const ask = asks[shard]
-          if (ask.type !== 'read') done.set(shard, await laterSql(tx, leaseChange(ask, nameOf(shard, node), request)))
+          const lease = { shard: nameOf(shard, node), machine }
+          if (ask.type !== 'read') done.set(shard, await laterSql(tx, leaseChange(ask, lease, request)))
         }
         if (asks.network.type === 'take') await laterSql(tx, voidStamps(request))
         if (asks.network.type === 'renew') await laterSql(tx, noteWatch(request))
-        await laterSql(tx, renewRow(request, nameOf('machine', node)))
+        await laterSql(tx, renewRow(request, machine))
         return {
           done,
           leases: await laterSql(tx, leasesQuery(names)),

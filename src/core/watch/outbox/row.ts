@@ -178,7 +178,14 @@ export function withEnd(
     ...(word === undefined ? {} : { told: stampOf(word) }),
   }
   const others = (row.others ?? []).filter(isOpen).map((one): End => {
-    return { ...common, incident: one.incident, ...asOf(one), level: one.level, beganAt: one.beganAt, told: stampOf(one) }
+    return {
+      ...common,
+      incident: one.incident,
+      ...asOf(one),
+      level: one.level,
+      beganAt: one.beganAt,
+      told: stampOf(one),
+    }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
   const isNews = row.last !== undefined || row.attempt !== undefined

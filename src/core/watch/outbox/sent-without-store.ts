@@ -1,7 +1,7 @@
 import type { KeyedMonitor, StoredSubject } from '../states/index.ts'
 import { isOfReceiver, type NoticeItem, type StoredRow, worksAgain } from './outbox.ts'
 import { mostEnds } from './policy.ts'
-import { type End, lostEnd, type Word } from './row.ts'
+import { type End, lostEnd, stampOf, type Word } from './row.ts'
 
 /**
  * The file of what a process sends without the store: the next process adds it to the rows of the outbox, so that the
@@ -143,12 +143,16 @@ const wordOfLine = ({ incident, as, level, before, beganAt, at, told, isTried }:
   observedAt: at,
   at,
   ...(told === undefined ? {} : { after: earlierOf(told, word) }),
+  // Whether the end arrives is not known yet: until then, the message before it is the last one.
+  ...(isTried && told ? { stamp: told } : {}),
   ...(level === 'ok' && !isTried ? { isOver: true } : { isUnsure: true }),
 })
 
 /** The stamps of the messages of an incident before one, of which it knows the last. */
 const earlierOf = (told: number | null, word: Word | undefined): readonly number[] =>
-  [...new Set([...(word ? [...(word.after ?? []), word.at] : []), ...(told === null ? [] : [told])])].slice(-mostEnds)
+  [...new Set([...(word ? [...(word.after ?? []), stampOf(word)] : []), ...(told === null ? [] : [told])])].slice(
+    -mostEnds,
+  )
 
 function parsed(line: string): unknown {
   try {
