@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { integer } from '@oclif/core/flags'
 import { lists, SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
-import { limitGarbage, suitGarbageTo } from '../cli/io/heap.ts'
+import { limitGarbage } from '../cli/io/heap.ts'
 import { machine, packageJson, thisMachine } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, loadWarnings, storePath } from '../cli/session/session.ts'
@@ -106,7 +106,6 @@ every fault was active for its full time and somebody asked meanwhile. svc drill
     const { config, invalidEntries } = rehearsed
       ? { config: rehearsed.config, invalidEntries: [] }
       : await loaded(flags, this.io.env, filesNotedIn(configRead))
-    suitGarbageTo(Object.values(config.types).reduce((sum, { monitors }) => sum + monitors.length, 0))
     const { isConfigured } = await import('../core/checks/plan/index.ts')
     const requireConfig =
       rehearsed !== undefined || (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)

@@ -94,6 +94,7 @@ test('W9 a svc.yaml that is cut at any line while an incident is open ends nothi
   let text = whole
   const { offer } = reloader({
     restartSettings: await loadRestartSettings(),
+    inForce: () => {},
     load: async (includes) => await load(text, { reload: includes }),
     certificate: async () => undefined,
     reload,

@@ -13,30 +13,33 @@ export function limitGarbage(): void {
   setFlagsFromString('--heap-growing-percent=50')
 }
 
-/** From this number of monitors on, a larger space of new objects takes less memory and no more time (decision 0088). */
-const manyMonitors = 4_000
-
-/** Bytes of the space of new objects with many monitors, and the arrays that at most fill it. */
-const [manyBytes, mostArrays] = [2 ** 23, 1_000]
-
 /**
- * For a process that lives long: the heap grows by a fifth between two collections. With many monitors, V8 also collects
- * what runs leave behind while it is new: the space of new objects is so large that most runs end between two collections.
- * Fewer monitors fill that space too rarely to pay for it.
+ * For so many runs of the schedule a minute, from the highest on: the bytes up to which the space of new objects may grow, so that
+ * most runs end between two collections, and by how many percent the rest of the heap grows between two. Fewer runs fill a
+ * larger space too rarely to pay for it (decision 0088).
  */
-export function suitGarbageTo(monitors: number): void {
-  if (monitors >= manyMonitors) enlargeNewSpace()
-  setFlagsFromString('--heap-growing-percent=20')
+const tiers = [
+  { runs: 40_000, newSpace: 2 ** 25, growth: 100 },
+  { runs: 20_000, newSpace: 2 ** 24, growth: 50 },
+  { runs: 2_000, newSpace: 2 ** 23, growth: 30 },
+  { runs: 0, newSpace: 0, growth: 20 },
+] as const
+/** How often the size of the space of new objects is looked at. Milliseconds. */
+const lookMs = 100
+
+/** For a process that lives long and runs a schedule. To be called again when the schedule changes. */
+export function suitGarbageTo(runsPerMinute: number): void {
+  const { newSpace, growth } = tiers.find(({ runs }) => runsPerMinute >= runs) ?? tiers[3]
+  setFlagsFromString(`--heap-growing-percent=${growth}`)
+  setFlagsFromString('--semi-space-growth-factor=1')
+  clearInterval(looking)
+  // V8 doubles the space when what survived has filled it, and halves it when little is made. It does so several times between
+  // two looks where much survives, as at a start: so the first look comes later.
+  const look = (): void => setFlagsFromString(`--semi-space-growth-factor=${2 * newSpaceBytes() <= newSpace ? 2 : 1}`)
+  looking = newSpace === 0 ? undefined : setInterval(look, lookMs).unref()
 }
 
-function enlargeNewSpace(): void {
-  setFlagsFromString('--semi-space-growth-factor=8')
-  // Only what survives lets the space grow, and only these arrays are sure to.
-  const survivors: number[][] = []
-  while (newSpaceBytes() < manyBytes && survivors.length < mostArrays)
-    survivors.push(Array.from({ length: 8_000 }, () => 0))
-  setFlagsFromString('--semi-space-growth-factor=1')
-}
+let looking: NodeJS.Timeout | undefined
 
 /**
  * Collects what the start has left behind: with few monitors, V8 would not come to that for minutes. Nothing else happens
@@ -50,4 +53,4 @@ export function collectStart(): void {
 }
 
 const newSpaceBytes = (): number =>
-  getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? manyBytes
+  getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_size ?? Number.POSITIVE_INFINITY

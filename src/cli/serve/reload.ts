@@ -13,6 +13,8 @@ export type ReloadWork = {
   readonly restartSettings: (before: Config, after: Config) => readonly string[]
   /** Reads svc.yaml, and notes in `read` what it finds. Rejects with a Fault for any mistake. */
   readonly load: (reload: ReloadedIncludes, read: Map<string, string>) => Promise<Config>
+  /** Called with a configuration that is in force now. Must not throw. */
+  readonly inForce: (config: Config) => void
   /** Reads the certificate and the key of the server. Undefined without TLS. */
   readonly certificate: () => Promise<Parameters<RunningServer['certificate']>[0] | undefined>
   readonly reload: NonNullable<Core['reload']>
@@ -77,6 +79,7 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
   try {
     let warnings: readonly string[] = []
     let useCertificate = (): void => {}
+    let isInForce = (): void => {}
     const { added, removed, changed } = await reload(
       async (inForce) => {
         const { matchedPatterns: matched = [] } = inForce
@@ -85,6 +88,7 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
         const pair = request && (await certificate())
         if (pair) useCertificate = server.certificate(pair)
         ;({ warnings } = config)
+        isInForce = () => work.inForce(config)
         return config
       },
       (consequences) => {
@@ -93,6 +97,7 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
       },
     )
     useCertificate()
+    isInForce()
     watcher.inForce(read)
     for (const warning of warnings) log({ level: 'warn', msg: warning })
     log({

@@ -12,10 +12,11 @@ import {
   linkMistake,
   loadReading,
   loadRestartSettings,
+  loadScheduleLoad,
 } from '../../core/config/index.ts'
 import { type Log, type RunningServer, type StartOptions, stackOf, startServer } from '../../core/server/index.ts'
 import { type OpenOptions, type OwnAccounts, openCore } from '../../core/service/open.ts'
-import { collectStart } from '../io/heap.ts'
+import { collectStart, suitGarbageTo } from '../io/heap.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
 import { testCommand } from '../render/hints.ts'
@@ -314,6 +315,9 @@ async function answer(
     const writePort = despiteOutages('those who wait for the port go on waiting', log, async () => {
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
     })
+    const { scheduledRuns } = await loadScheduleLoad()
+    const suitTo = ({ types, serve: settings }: Config): void => suitGarbageTo(scheduledRuns(types, settings))
+    suitTo(request.config)
     // Nobody waits for an answer yet.
     collectStart()
     const server = await startServer({
@@ -378,6 +382,7 @@ async function answer(
         const reloading = reloader({
           restartSettings,
           load,
+          inForce: suitTo,
           certificate: () => certificateOf(request),
           reload,
           watcher,

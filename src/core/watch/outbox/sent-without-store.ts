@@ -28,7 +28,7 @@ export const linesOf = (
   at: number,
   isAccepted = false,
 ): readonly string[] =>
-  items.flatMap(({ incident, subject, as, what, level, beganAt, told = null }) => {
+  items.flatMap(({ incident, subject, as, what, level, beganAt, told = 0 }) => {
     const isEnd = what === 'end' || what === 'removed'
     if (isAccepted && !isEnd) return []
     const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at, told }
@@ -43,8 +43,8 @@ type SentLine = {
   readonly level: 'ok' | 'warning' | 'failed'
   readonly beganAt: number
   readonly at: number
-  /** The stamp of the message of the incident before this one. Absent: a version before wrote it. */
-  readonly told?: number | null | undefined
+  /** The stamp of the message of the incident before this one. 0: there is none. Absent: a version before wrote it. */
+  readonly told?: number | undefined
   /** An end, of which nobody knows whether it arrived. */
   readonly isTried?: true | undefined
   /** The level of the incident before such an end. */
@@ -144,15 +144,13 @@ const wordOfLine = ({ incident, as, level, before, beganAt, at, told, isTried }:
   at,
   ...(told === undefined ? {} : { after: earlierOf(told, word) }),
   // Whether the end arrives is not known yet: until then, the message before it is the last one.
-  ...(isTried && told ? { stamp: told } : {}),
+  ...(isTried && told !== undefined ? { stamp: told } : {}),
   ...(level === 'ok' && !isTried ? { isOver: true } : { isUnsure: true }),
 })
 
 /** The stamps of the messages of an incident before one, of which it knows the last. */
-const earlierOf = (told: number | null, word: Word | undefined): readonly number[] =>
-  [...new Set([...(word ? [...(word.after ?? []), stampOf(word)] : []), ...(told === null ? [] : [told])])].slice(
-    -mostEnds,
-  )
+const earlierOf = (told: number, word: Word | undefined): readonly number[] =>
+  [...new Set([...(word ? [...(word.after ?? []), stampOf(word)] : []), told])].slice(-mostEnds)
 
 function parsed(line: string): unknown {
   try {
@@ -170,7 +168,7 @@ const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node:
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at, told = null } = value
+  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at, told = 0 } = value
   if (!isObject(as)) return false
   const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
@@ -183,6 +181,6 @@ function isLine(value: unknown): value is SentLine {
     (before === 'warning' || before === 'failed') &&
     Number.isFinite(beganAt) &&
     Number.isFinite(at) &&
-    (told === null || Number.isFinite(told))
+    Number.isFinite(told)
   )
 }
