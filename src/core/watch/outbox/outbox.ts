@@ -32,6 +32,7 @@ import {
   emptyRow,
   isEmpty,
   isFresh,
+  isTellingEnds,
   isWell,
   joinedRow,
   messagesIn,
@@ -59,6 +60,7 @@ import {
   withoutEnded,
   withoutLine,
   withoutOldEnds,
+  withoutToldEnds,
   withWaitingEnds,
   wordOf,
 } from './row.ts'
@@ -242,6 +244,7 @@ export class Outbox {
       // Noted by the membership, and not stored yet.
       if (own.isInDoubt) this.#taken.set(`${receiver} ${id}`, { receiver, subject: subjectOf(subject), row: own })
     }
+    for (const { rows } of this.#addresses.values()) for (const row of rows.values()) forgetTold(rows, row)
     return before
   }
 
@@ -286,6 +289,7 @@ export class Outbox {
       if (!rows || !news || isEmpty(news)) continue
       rows.set(id, withNews(own, news))
       this.#subjects.set(id, subjectOf(subject))
+      forgetTold(rows, news)
     }
     const rows = this.rows()
     const names = new Set(rows.map(({ receiver, subject }) => `${receiver} ${subjectId(subject)}`))
@@ -948,6 +952,11 @@ export class Outbox {
       }
     }
   }
+}
+
+/** Another row of a receiver may have such an end under the present name of the monitor. */
+function forgetTold(rows: Map<string, OutboxRow>, news: OutboxRow): void {
+  if (isTellingEnds(news)) for (const [id, row] of rows) rows.set(id, withoutToldEnds(row, news))
 }
 
 const incidentOf = ({ incident }: Pick<Word, 'incident'>): string => incident

@@ -364,6 +364,23 @@ export function withoutEnded(row: OutboxRow, ended: readonly End[]): OutboxRow {
   return { ...rest, ...firstWord(first), ...othersOf(more) }
 }
 
+/** Whether it says that another process has told an end. */
+export const isTellingEnds = (row: OutboxRow): boolean => !allWordsIn(row).every(isOpen)
+
+/**
+ * A row of a receiver without the ends that `news`, another row of it, says another process has told: under a former name of the
+ * monitor, too.
+ */
+export function withoutToldEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
+  if (row.ends.length === 0) return row
+  const over = new Map(allWordsIn(news).flatMap((word) => (isOpen(word) ? [] : [[word.incident, word]])))
+  const ends = row.ends.filter(({ incident, told }) => {
+    const word = over.get(incident)
+    return word === undefined || !isAfter(word, told)
+  })
+  return ends.length === row.ends.length ? row : { ...row, ends }
+}
+
 const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
   const ended = withEnd(row, end)
   return ended === row ? row : { ...ended, isInDoubt: true }
@@ -376,21 +393,21 @@ const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   const words = allWordsIn(news).filter(({ isOver }) => isOver)
   const over = new Map(words.map((word) => [word.incident, word]))
-  const isOpenStill = ({ incident }: Pick<Word, 'incident'>, told: number | undefined): boolean => {
-    const word = over.get(incident)
-    return word === undefined || !isAfter(word, told)
+  const isOpenStill = (one: Word): boolean => {
+    const word = over.get(one.incident)
+    return word === undefined || !isAfter(word, stampOf(one))
   }
   const [told] = wordsIn(row)
   const about = told ?? over.get(row.need?.incident ?? '')
   const left = {
     ...row,
-    ends: row.ends.filter((one) => isOpenStill(one, one.told)),
+    ends: withoutToldEnds(row, news).ends,
     others: undefined,
-    ...othersOf((row.others ?? []).filter((one) => isOpenStill(one, stampOf(one)))),
+    ...othersOf((row.others ?? []).filter(isOpenStill)),
   }
   const isSame = left.ends.length === row.ends.length && left.others?.length === row.others?.length
   // The holder has told more of it, perhaps before that end.
-  if (told && over.has(told.incident) && isOpenStill(told, stampOf(told))) return { ...left, isInDoubt: true }
+  if (told && over.has(told.incident) && isOpenStill(told)) return { ...left, isInDoubt: true }
   if (!about || !over.has(about.incident)) return isSame ? row : left
   return {
     ...left,
