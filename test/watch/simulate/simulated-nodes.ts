@@ -583,6 +583,8 @@ export function simulate(
     readonly #due = new Map<string, { nextAt: number; number: number }>()
     #waiters: ((isStored: boolean) => void)[] = []
     #isWriting = false
+    /** How many beats have no answer yet. */
+    #beats = 0
     #statesAt = 0
     #lastAsked = 0
     /** Since when it knows that it is isolated. */
@@ -690,8 +692,11 @@ export function simulate(
     }
     /** Ends in order. */
     stop(done: () => void): void {
-      this.#flush(() => {
-        this.obey(this.member.leave(queue.now))
+      const leave = (): void => {
+        if (this.#beats > 0) {
+          this.after(50, leave)
+          return
+        }
         this.#transaction(
           () => {
             table.leave(this.name, this.process, now())
@@ -702,6 +707,10 @@ export function simulate(
           () => {},
         )
         this.after(50, done)
+      }
+      this.#flush(() => {
+        this.obey(this.member.leave(queue.now))
+        leave()
       })
     }
 
@@ -736,9 +745,11 @@ export function simulate(
         case 'beat': {
           const { id, request } = effect
           renewedAt.set(this.process, queue.now)
+          this.#beats += 1
           this.#transaction(
             () => this.#beaten(request),
             (answer) => {
+              this.#beats -= 1
               const before = answeredAt.get(this.process)?.latest ?? 0
               if (answer) entryOf(answers, this.process, () => []).push(queue.now)
               if (answer && before < queue.now) answeredAt.set(this.process, { latest: queue.now, before })

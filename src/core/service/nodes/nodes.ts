@@ -126,13 +126,19 @@ export function nodesPart({
   const steady = new Steady(storePatience)
   let statement = ''
 
+  /** The beats that have no answer yet. */
+  const beats = new Set<Promise<void>>()
+
   const happened = (event: (at: number) => readonly MemberEffect[]): void => {
     if (isOpen) for (const effect of event(now())) void carryOut(effect)
   }
   const carryOut = (effect: MemberEffect): unknown => {
     switch (effect.type) {
-      case 'beat':
-        return beat(effect)
+      case 'beat': {
+        const sent = beat(effect)
+        beats.add(sent)
+        return sent.finally(() => beats.delete(sent))
+      }
       case 'read':
         return read(effect)
       case 'find':
@@ -378,6 +384,8 @@ export function nodesPart({
       await writing
       happened((at) => member.leave(at))
       isOpen = false
+      // One that the store got later would bring back what this process leaves.
+      await Promise.allSettled(beats)
       await rows()
         .then((store) => store.leave(node, own))
         .catch(() => {})
