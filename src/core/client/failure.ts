@@ -3,12 +3,14 @@ import { type ProxyServer, proxySetting } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
+  maxRemedyLines,
   mustChangeCode,
   type Operation,
   type OperationSpec,
   operations,
   type ResponseStatus,
   rehearsalMember,
+  remedyKey,
 } from '../protocol/index.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
@@ -146,11 +148,16 @@ export function refusal(
   ].join('')
   const errorCode = status?.ErrorCode
   const fields = fieldFaults(status)
+  const remedy = remedyLines(status)
   return new Fault(fault, message, {
     remoteStatus: code,
     ...(words === '' ? {} : { remoteMessage: words }),
     hints:
-      errorCode === mustChangeCode ? [`svc passwd --server ${request.server}`] : hintsFor(fault, request, received),
+      errorCode === mustChangeCode
+        ? [`svc passwd --server ${request.server}`]
+        : remedy.length > 0
+          ? remedy
+          : hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
@@ -228,6 +235,13 @@ function retryAfter({ headers }: Received): number | undefined {
   const at = Date.parse(header)
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000))
 }
+
+/** The remedy of the server. Nobody becomes another account of this machine because a server says so. */
+const remedyLines = (status: ResponseStatus | undefined): readonly string[] =>
+  (status?.Meta?.[remedyKey] ?? '')
+    .split('\n', maxRemedyLines)
+    .map((line) => sanitizeServerText(line))
+    .filter((line) => line !== '' && !/\bsudo\b/i.test(line))
 
 const maxFields = 20
 
