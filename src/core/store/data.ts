@@ -459,6 +459,8 @@ export type Data = {
   readonly keys: {
     readonly add: (key: Omit<KeyRow, 'id' | 'createdAt' | 'revokedAt'>, actor: Actor) => Promise<KeyRow>
     readonly find: (hash: string) => Promise<KeyRow | undefined>
+    /** Revoked and expired ones, too. */
+    readonly count: () => Promise<number>
     /** All keys with the first `take` names (all) after the name `after`, sorted by name. */
     readonly list: (after?: string, take?: number) => Promise<readonly (KeyRow & { readonly userName: string })[]>
     /** Like `near` of users. */

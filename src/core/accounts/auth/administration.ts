@@ -205,7 +205,8 @@ export function keyOperations({
     async getKeys({ Like, Take = limits.pageItems, After }) {
       const { keys } = await data(false)
       if (Like !== undefined) return { Keys: (await keys.near(Like)).map((Name) => ({ Name })) }
-      return { Keys: (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName)) }
+      const Keys = (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName))
+      return After === undefined ? { Keys, Total: await keys.count() } : { Keys }
     },
     async createKey({ Name: name = '', UserName = '', Lifetime, ...rights }, by) {
       refuseFields([
