@@ -22,8 +22,9 @@ test('W11 the pages of who held a role at a time read the audit once, until nobo
   } as unknown as AdministrationContext)
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const At = new Date(data.clock.now())
+  const by = { ...actor(), signal: new AbortController().signal }
   const page = async (After?: string, Role = 'Ops') => {
-    const { Users = [], Total } = await roleHolders({ Role, At, Take: 1, After }, actor())
+    const { Users = [], Total } = await roleHolders({ Role, At, Take: 1, After }, by)
     return [...Users.map(({ UserName }) => UserName), Total, reads.mock.calls.length]
   }
   expect(await page()).toEqual(['ann', 3, 1])

@@ -204,7 +204,7 @@ function hintsFor(fault: FaultName, { operation, server }: SentRequest, { header
             ...(fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []),
           ]
     case 'Unreachable':
-      return ['Put the user name and password into the proxy URL: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT']
+      return ['Put them into the URL of the proxy, before its host: USER:PASSWORD@HOST:PORT']
     case 'Misdirected':
       return [
         `Use a host name that the server accepts, or start the server with: svc serve --allowed-host ${URL.parse(server)?.hostname}`,
@@ -469,15 +469,24 @@ function closed(code: string, where: FailurePlace): FailureDescription {
   }
 }
 
+function proxySignIn(status: number, where: FailurePlace): FailureDescription {
+  const { variable = '', url = '' } = where.proxy ?? {}
+  const does = URL.parse(url)?.username ? 'rejects the' : 'requires a'
+  return {
+    message: `${nextStop(where)} ${does} user name and password (${status})`,
+    hints: [
+      variable === proxySetting
+        ? 'Set proxyUsername and proxyPassword beside `proxy:`.'
+        : `Put them into ${variable}, before the host: USER:PASSWORD@HOST:PORT`,
+    ],
+  }
+}
+
 function tunnel(error: Error, where: FailurePlace): FailureDescription {
   const { statusCode } = error as { statusCode?: unknown }
   const next = nextStop(where)
-  if (statusCode === 407) {
-    return {
-      message: `${next} requires a user name and password (407)`,
-      hints: [`Put them into the variable: ${where.proxy?.variable}=http://USER:PASSWORD@HOST:PORT`],
-    }
-  }
+  // tinyproxy answers a wrong password with 401.
+  if (statusCode === 407 || statusCode === 401) return proxySignIn(statusCode, where)
   const status = typeof statusCode === 'number' && Number.isInteger(statusCode) ? ` (${statusCode})` : ''
   return {
     message: `${next} does not allow a connection to ${where.address.label}${status}`,
