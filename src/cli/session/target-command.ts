@@ -78,7 +78,10 @@ function inWordsOfServer(error: unknown): unknown {
   const { fault, errorCode, details } = error
   const { remoteMessage, hints = [] } = details
   // A server without remedies may say nothing but the name that it did not find.
-  const isOwn = fault === 'Conflict' || (hints.length > 0 && (fault === 'NotFound' || fault === 'BadRequest'))
+  const isOwn =
+    fault === 'Conflict' ||
+    errorCode === 'ValidationException' ||
+    (hints.length > 0 && (fault === 'NotFound' || fault === 'BadRequest'))
   return isOwn && remoteMessage !== undefined
     ? new Fault(fault, remoteMessage, { ...details, errorCode, cause: error })
     : error
