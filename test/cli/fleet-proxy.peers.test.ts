@@ -119,12 +119,12 @@ peerSuite(proxiesMissing, 'K5 servers with https behind tinyproxy', () => {
     const ran = await check(signIn, { PROXY_PASSWORD: password })
     expect([ran.code, tunnels]).toEqual([0, ['svc.test:443']])
     expect(ran.all).not.toContain(password)
-    const wrong = await check(signIn, { PROXY_PASSWORD: 'wr0ng:h@rse/%41' })
-    expect([wrong.code, wrong.message]).toEqual([
+    const refused = await check(signIn, { PROXY_PASSWORD: 'wr0ng:h@rse/%41' })
+    expect([refused.code, refused.message]).toEqual([
       6,
       expect.stringContaining('rejects the user name and password (401)'),
     ])
-    expect(wrong.all).not.toMatch(/wr0ng|h@rse|%41/)
+    expect(refused.all).not.toMatch(/wr0ng|h@rse|%41/)
     expect(await check(signIn)).toMatchObject({
       code: 12,
       message: expect.stringContaining('PROXY_PASSWORD is not set'),

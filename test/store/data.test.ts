@@ -654,11 +654,11 @@ describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop
       ]) {
         for (const user of [first, second]) {
           const entries = await data.audit.list({ limit: 100, user })
-          const found = entries.flatMap(({ target }) => target ?? [])
-          expect([user, found.toSorted()]).toEqual([user, [first, second].toSorted()])
+          const targetsOf = entries.flatMap(({ target }) => target ?? [])
+          expect([user, targetsOf.toSorted()]).toEqual([user, [first, second].toSorted()])
           const { entries: perhaps } = await data.audit.ofRoles(0, user)
           const targets = perhaps.map(({ target = '' }) => target)
-          expect([user, targets]).toEqual([user, expect.arrayContaining(found)])
+          expect([user, targets]).toEqual([user, expect.arrayContaining(targetsOf)])
           expect(targets.filter((name) => /^bob/i.test(name))).toEqual([])
         }
       }

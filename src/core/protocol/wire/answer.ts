@@ -100,7 +100,7 @@ export const errorResponse = (
 }
 
 /**
- * What the caller can do. Empty where only somebody on the machine of the server can do anything, whose places are not for
+ * The remedy for the caller. Empty where only somebody on the machine of the server can do anything, whose places are not for
  * callers (S6), and for refused sign-ins, which must not differ (A3).
  */
 const remedyOf = ({ fault, status, details: { hints = [] } }: Fault): string =>

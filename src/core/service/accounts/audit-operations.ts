@@ -142,12 +142,12 @@ async function readHolders(
   if (past.restored) await refuseRestored(store, past.restored, time)
   let [total, users] = [unrecorded, 0]
   const roles = new Set<string>()
-  for (const { userName, disabled, roles: held, roleEnds } of past.users) {
+  for (const { userName, disabled, roles: own, roleEnds } of past.users) {
     users += 1
     // Other requests get their turn.
     if (users % usersAtOnce === 0) await nextTurn()
-    for (const name of held) if (roles.size < limits.pageItems) roles.add(name)
-    if (!held.includes(role)) continue
+    for (const name of own) if (roles.size < limits.pageItems) roles.add(name)
+    if (!own.includes(role)) continue
     table.addHolder({ userName, disabled, endsAt: roleEnds.get(role) })
     total += 1
   }

@@ -12,14 +12,14 @@ export {
 export { entryLine, exportLines, noteLine, sealLine, withdrawalLine } from './lines.ts'
 export {
   holdingIn,
-  type KnownUser,
-  type KnownUsers,
   type PastMoment,
   type PastUser,
   type RecordedRoles,
   type RoleEntry,
   RolesAt,
   type RolesPast,
+  type UserRecord,
+  type UserRecords,
 } from './roles-past.ts'
 export type { ChainOptions, ChainProblem, ChainVerdict } from './verify.ts'
 export { unsealedIn, verifyLines } from './verify-lines.ts'

@@ -49,18 +49,18 @@ export type RolesPast = {
   readonly restored: { readonly id: number; readonly from: number; readonly until: number } | undefined
 }
 
-/** What the entries so far say of a user. `holding`: the JSON of an entry. */
-export type KnownUser = {
+/** The state of a user after the entries so far. `holding`: the JSON of an entry. */
+export type UserRecord = {
   readonly holding: string | undefined
   readonly disabled: boolean
   /** False for a user who was removed by then. */
   readonly exists: boolean
 }
 /** The users about whom the audit log has an entry, by name: a map, or what needs less memory. */
-export type KnownUsers = {
-  readonly get: (name: string) => KnownUser | undefined
-  readonly set: (name: string, user: KnownUser) => unknown
-  readonly entries: () => Iterable<readonly [name: string, user: KnownUser]>
+export type UserRecords = {
+  readonly get: (name: string) => UserRecord | undefined
+  readonly set: (name: string, user: UserRecord) => unknown
+  readonly entries: () => Iterable<readonly [name: string, user: UserRecord]>
 }
 
 /** The time in question, with the last entry about roles whose time is not later. */
@@ -73,16 +73,16 @@ export type PastMoment = { readonly time: number; readonly lastId: number | unde
 export class RolesAt {
   readonly #time: number
   readonly #lastId: number
-  readonly #known: KnownUsers
+  readonly #records: UserRecords
   #completeFrom: number | undefined
   #lacksBeginning: number | undefined
   #restored: RolesPast['restored']
   #last: RoleEntry | undefined
 
-  constructor({ time, lastId = 0 }: PastMoment, known: KnownUsers = new Map<string, KnownUser>()) {
+  constructor({ time, lastId = 0 }: PastMoment, records: UserRecords = new Map<string, UserRecord>()) {
     this.#time = time
     this.#lastId = lastId
-    this.#known = known
+    this.#records = records
   }
 
   add(entry: RoleEntry): void {
@@ -94,9 +94,9 @@ export class RolesAt {
 
   /** The state, after all entries have been added. */
   end(): RolesPast {
-    const [known, time] = [this.#known, this.#time]
+    const [records, time] = [this.#records, this.#time]
     return {
-      users: { [Symbol.iterator]: () => usersAt(known, time) },
+      users: { [Symbol.iterator]: () => usersAt(records, time) },
       completeFrom: this.#completeFrom,
       lacksBeginning: this.#lacksBeginning,
       restored: this.#restored,
@@ -105,12 +105,12 @@ export class RolesAt {
 
   #apply(entry: RoleEntry): void {
     const { target = '' } = entry
-    this.#known.set(target, after(this.#learnBefore(entry), entry))
+    this.#records.set(target, after(this.#learnBefore(entry), entry))
   }
 
   /** The user before an entry: compares its `before` with the result of the entries before it. */
-  #learnBefore({ event, target = '', before, at }: RoleEntry): KnownUser {
-    const user = this.#known.get(target)
+  #learnBefore({ event, target = '', before, at }: RoleEntry): UserRecord {
+    const user = this.#records.get(target)
     const isNew = user === undefined || !user.exists
     if (event === 'user.added') return isNew ? nobody : user
     const was = holdingIn(before)
@@ -130,10 +130,10 @@ export class RolesAt {
 
   /** If there is no earlier entry about a user, the first later one has what the user held before it. */
   #learnFromLater({ event, target = '', before, at }: RoleEntry): void {
-    if (this.#known.get(target)) return
+    if (this.#records.get(target)) return
     const exists = event !== 'user.added'
     if (exists) this.#noteLateBeginning(at)
-    this.#known.set(target, { holding: holdingIn(before) && before, disabled: event === 'user.enabled', exists })
+    this.#records.set(target, { holding: holdingIn(before) && before, disabled: event === 'user.enabled', exists })
   }
 
   /** `isPast`: whether the restore was before the time in question, which it then does not affect. */
@@ -147,12 +147,12 @@ export class RolesAt {
 
 const nothing: RecordedRoles = { roles: [], permissions: [], ends: { role: new Map(), permission: new Map() } }
 
-const nobody: KnownUser = { holding: undefined, disabled: false, exists: false }
+const nobody: UserRecord = { holding: undefined, disabled: false, exists: false }
 
-const holdingOf = ({ holding }: KnownUser): RecordedRoles => holdingIn(holding) ?? nothing
+const holdingOf = ({ holding }: UserRecord): RecordedRoles => holdingIn(holding) ?? nothing
 
-function* usersAt(known: KnownUsers, time: number): Generator<PastUser> {
-  for (const [userName, user] of known.entries()) {
+function* usersAt(records: UserRecords, time: number): Generator<PastUser> {
+  for (const [userName, user] of records.entries()) {
     if (!user.exists) continue
     const holding = holdingOf(user)
     const [roles, permissions] = [lasting(holding, 'role', time), lasting(holding, 'permission', time)]
@@ -160,8 +160,8 @@ function* usersAt(known: KnownUsers, time: number): Generator<PastUser> {
   }
 }
 
-/** What is known of a user after an entry. */
-function after(user: KnownUser, { event, after: text, before }: RoleEntry): KnownUser {
+/** The state of a user after an entry. */
+function after(user: UserRecord, { event, after: text, before }: RoleEntry): UserRecord {
   if (event === 'user.removed') return nobody
   if (event === 'user.disabled' || event === 'user.enabled') return { ...user, disabled: event === 'user.disabled' }
   const holding = [text, before].find((each) => holdingIn(each) !== undefined) ?? user.holding

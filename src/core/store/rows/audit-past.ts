@@ -39,12 +39,12 @@ export function auditPastOver(link: StoreLink): AuditPast {
       }),
     lastOfRoles: async (time) => {
       for (let upper: number | undefined; ; ) {
-        const { found, lower } = await link.read(async (db) => {
+        const { entry, lower } = await link.read(async (db) => {
           const { query, last } = await windowBelow(db, upper)
           const matches = query.where('event', 'in', ofRoles).where('at', '<=', time)
-          return { found: await matches.select('id').limit(1).executeTakeFirst(), lower: last }
+          return { entry: await matches.select('id').limit(1).executeTakeFirst(), lower: last }
         })
-        if (found !== undefined || lower === undefined) return found?.id
+        if (entry !== undefined || lower === undefined) return entry?.id
         upper = lower
       }
     },
