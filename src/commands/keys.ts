@@ -1,7 +1,7 @@
 import { lists, prints } from '../cli/command/base.ts'
 import { connectionFlags, custom, repeatable, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { shellWord } from '../cli/render/hints.ts'
-import { AdminCommand, type AdminSession, changeFlags, orNearest, userNamed } from '../cli/session/admin.ts'
+import { AdminCommand, changeFlags, orNearest, userNamed } from '../cli/session/admin.ts'
 import { Fault } from '../core/base/errors.ts'
 import { nearestHint } from '../core/base/suggest.ts'
 import { coversPermission, type KeyEntry, permissionMistake } from '../core/protocol/index.ts'
@@ -102,9 +102,6 @@ function refuseMissing(what: 'role' | 'permission', requested: readonly string[]
   })
 }
 
-const keyEntries = async ({ service, call }: AdminSession, After?: string): Promise<readonly KeyEntry[]> =>
-  (await service.getKeys({ After }, call)).Keys ?? []
-
 export class KeysList extends AdminCommand {
   static override summary = 'List the keys, without their secrets'
   static override answers = { '': lists(async () => (await load()).keys) }
@@ -113,20 +110,16 @@ export class KeysList extends AdminCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(KeysList)
-    await this.administer(flags, signal, async (admin) => {
-      const { allPages, keyRow, keys } = await load()
+    await this.administer(flags, signal, async ({ service, call, store }) => {
+      const { keyRow, keys, namedPages } = await load()
       const now = this.io.clock.now()
-      const rows = await allPages(
-        (After) => keyEntries(admin, After),
-        ({ Name }) => Name,
-      )
-      this.printList(
-        keys.render(
-          rows.map((entry) => keyRow(keyOf(entry), now)),
-          { store: admin.store },
-          this.output,
-        ),
-      )
+      const { Total: total = 0, Keys: first } = await service.getKeys({}, call)
+      const page = async (After?: string) =>
+        ((After === undefined ? first : (await service.getKeys({ After }, call)).Keys) ?? []).map((entry) =>
+          keyRow(keyOf(entry), now),
+        )
+      const pages = namedPages(page, ({ name }) => name)
+      await this.printParts(keys.parts(pages, { store }, { ...this.output, total }), signal)
     })
   }
 }

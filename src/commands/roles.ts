@@ -182,7 +182,7 @@ from claims of an OpenID provider belong to a sign-in and are not in the audit.`
     const role = required(args.role, 'ROLE')
     const { at } = flags
     await this.administer(flags, signal, async (admin) => {
-      if (at !== undefined) return await this.past(admin, role, at)
+      if (at !== undefined) return await this.past(admin, role, at, signal)
       const { service, call, store } = admin
       const { Users: first, Total: total = 0, Roles = [] } = await service.roleHolders({ Role: role }, call)
       if (total === 0) refuseOtherCase(role, Roles)
@@ -196,19 +196,25 @@ from claims of an OpenID provider belong to a sign-in and are not in the audit.`
     })
   }
 
-  private async past({ service, call, store }: AdminSession, role: string, at: Date): Promise<undefined> {
-    const { allPages } = await import('../cli/accounts/lists.ts')
-    const { Users: first = [], ...answer } = await service.roleHolders({ Role: role, At: at }, call)
+  private async past(
+    { service, call, store }: AdminSession,
+    role: string,
+    at: Date,
+    signal: AbortSignal,
+  ): Promise<undefined> {
+    const { userPages } = await import('../cli/accounts/lists.ts')
+    const { Users: first, Total: total = 0, ...answer } = await service.roleHolders({ Role: role, At: at }, call)
     const { Roles = [], AnswersFrom: answersFrom = at, LinkedUsers = 0 } = answer
-    const page = async (After?: string) =>
-      After === undefined ? first : ((await service.roleHolders({ Role: role, At: at, After }, call)).Users ?? [])
-    const users = (await allPages(page, ({ UserName }) => UserName)).map((one) => fromEntry(one) as PastHolder)
-    if (users.length === 0) refuseOtherCase(role, Roles, at)
+    if (total === 0) refuseOtherCase(role, Roles, at)
+    const page = async (After?: string) => {
+      const Users = After === undefined ? first : (await service.roleHolders({ Role: role, At: at, After }, call)).Users
+      return (Users ?? []).map((one) => fromEntry(one) as PastHolder)
+    }
     const { notCovered, pastHolders, pastHoldersHeadline } = await loadPast()
     const missing = notCovered(LinkedUsers)
     const around = { store, role, at: at.toISOString(), answersFrom, notCovered: missing ?? null }
-    const output = { ...this.output, headline: pastHoldersHeadline(users.length, role, at) }
-    this.printList(pastHolders.render(users, around, output))
+    const output = { ...this.output, total, headline: pastHoldersHeadline(total, role, at) }
+    await this.printParts(pastHolders.parts(userPages(page), around, output), signal)
     if (this.output.json) return
     this.say(`\nThe audit answers for times from ${answersFrom.toISOString()} on`)
     if (missing !== undefined) this.say(`Not covered: ${missing}`)

@@ -217,6 +217,12 @@ describe('O53 a fleet file', () => {
       'servers:\n  - {name: a, url: https://a, credential: s3cret}',
       '2:31: servers[0].credential must refer to a secret',
     ],
+    ...['proxyUsername: b, proxy: http://p:1', 'proxyPassword: {env: X}, proxy: http://p:1', 'proxyUsername: b'].map(
+      (half): [string, string] => [
+        `servers:\n  - {name: a, url: https://a, ${half}}`,
+        'servers[0] has a part of a sign-in at a proxy: write proxy, proxyUsername and proxyPassword',
+      ],
+    ),
     [
       'servers:\n  - {name: a, url: https://a, dependsOn: [b]}',
       '2:43: servers[0].dependsOn[0] names "b", which is neither',

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/render/hints.ts'
@@ -181,6 +181,23 @@ describe('a hint that suggests a command', () => {
       if (expected) expect([id, [...expected].sort()]).toEqual([id, declared.sort()])
     }
     expect(Object.keys(targetFlagsOf).filter((id) => !(id.replace(' ', ':') in commands))).toEqual([])
+  })
+
+  test('P82 a remedy that a server sends names only commands that act at a server', async () => {
+    const files = ['service', 'accounts', 'store/rows'].flatMap((wing) =>
+      globSync(`src/core/${wing}/**/*.ts`).map((file) => readFileSync(file, 'utf8')),
+    )
+    const texts = files.flatMap((text) => text.match(/hints[:=\s][^;]*?\]/g) ?? [])
+    const suggested = texts.flatMap((text) =>
+      // svc serve is what answers.
+      [...text.matchAll(/\bsvc (?!serve\b)([a-z]+)(?: ([a-z]+))?/g)].map(([, topic = '', name = '']) =>
+        `${topic}:${name}` in commands ? `${topic}:${name}` : topic,
+      ),
+    )
+    expect(suggested).toEqual(expect.arrayContaining(['heartbeats:remove', 'silence:end', 'history', 'users:passwd']))
+    for (const id of new Set(suggested)) {
+      expect([id, targetFlagsOf[id.replace(':', ' ')]?.includes('server')]).toEqual([id, true])
+    }
   })
 
   test('keeps a destination that the suggestion names', () => {

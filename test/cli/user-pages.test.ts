@@ -15,6 +15,7 @@ beforeAll(async () => {
     INSERT INTO "users" ("id", "userName", "nameKey", "disabled", "createdAt", "epoch")
       SELECT 'u' || i, printf('User%04d', i), printf('user%04d', i), 0, 0, 0 FROM n;
     INSERT INTO "grants" ("userId", "kind", "name") SELECT "id", 'role', 'Ops' FROM "users";
+    INSERT INTO "apiKeys" ("id", "name", "hash", "userId", "createdAt") SELECT "id", "userName", "id", "id", 0 FROM "users";
     INSERT INTO "grants" ("userId", "kind", "name") SELECT "id", 'role', 'Few' FROM "users" WHERE "userName" LIKE '%7';
     COMMIT`)
   database.close()
@@ -38,5 +39,18 @@ test.each([
   expect(records.slice(1).map((record) => record.split('\t')[at])).toEqual(names)
   const table = await home.run(args, { columns: 100 })
   expect(table.stdout.split('\n')[0]).toContain(`${names.length} users`)
+  expect(table.stdout.split('\n').flatMap((text) => /^ {2}(ann|User\d+)/.exec(text)?.[1] ?? [])).toEqual(names)
+})
+
+test('W11 svc keys list has every key once, in the order of the names, in each format', async () => {
+  // Names of keys are compared as they are.
+  const names = everybody.toSorted()
+  const json = await home.run(['keys', 'list', '--json'])
+  const { keys } = JSON.parse(json.stdout) as { keys: readonly { name: string }[] }
+  expect(keys.map(({ name }) => name)).toEqual(names)
+  const records = (await home.run(['keys', 'list'])).stdout.trim().split('\n')
+  expect(records.slice(1).map((record) => record.split('\t')[1])).toEqual(names)
+  const table = await home.run(['keys', 'list'], { columns: 100 })
+  expect(table.stdout.split('\n')[0]).toContain(`${names.length} keys`)
   expect(table.stdout.split('\n').flatMap((text) => /^ {2}(ann|User\d+)/.exec(text)?.[1] ?? [])).toEqual(names)
 })

@@ -105,7 +105,7 @@ test("K5 a proxy's user and password go to the proxy, and appear in no message",
   const invalid = { HTTPS_PROXY: proxy.url.replace('//', '//bob:wr0ng@') }
   const fault = await faultOf(healthAt(far, {}, { env: invalid, caFile: made.caFile }))
   expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
-  expect(fault.message).toContain('requires a user name and password (407)')
+  expect(fault.message).toContain('rejects the user name and password (407)')
   expect(faultText(fault)).not.toMatch(/wr0ng|hun[@%]er2/)
 })
 

@@ -134,3 +134,22 @@ test('text from a server appears without control characters, without passwords o
   expect(fault.message).toContain('line next postgres://***@db/x long')
   expect(fault.errorCode).toBe('BadRequest')
 })
+
+test('P82 the remedy of a server is bounded and sanitized, and never runs as another account', async () => {
+  const lines = [
+    'Assign Admin to another user first.',
+    `${escapeSequences}x`,
+    '',
+    'sudo -u root svc COMMAND',
+    'y'.repeat(1_000),
+    ...Array.from({ length: 99 }, (_, n) => `line ${n}`),
+  ]
+  const body = { ResponseStatus: { ErrorCode: 'Conflict', Message: 'no', Meta: { 'svc.remedy': lines.join('\n') } } }
+  await using server = await peer(replies(http(409, JSON.stringify(body), json)))
+  const client = clientOf(`http://127.0.0.1:${server.port}`)
+  const { hints = [] } = (await faultOf(client.assignRoles({ UserName: 'ann' }, callWith()))).details
+  expect(hints[0]).toBe(lines[0])
+  expect(hints.length).toBeLessThanOrEqual(10)
+  expect(Math.max(...hints.map((hint) => hint.length))).toBe(300)
+  expect(hints.join('\n')).not.toMatch(/sudo|[^ -~…\n]/)
+})

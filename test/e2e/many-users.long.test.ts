@@ -17,6 +17,9 @@ beforeAll(async () => {
     INSERT INTO "users" ("id", "userName", "nameKey", "email", "disabled", "createdAt", "epoch")
       SELECT 'u' || i, printf('user%07d', i), printf('user%07d', i), printf('user%07d@example.com', i), 0, 0, 0 FROM n;
     INSERT INTO "grants" ("userId", "kind", "name") SELECT "id", 'role', 'Ops' FROM "users";
+    INSERT INTO "apiKeys" ("id", "name", "hash", "userId", "createdAt") SELECT "id", "userName", "id", "id", 0 FROM "users";
+    INSERT INTO "audit" ("at", "event", "who", "target", "correlationId", "after", "seal")
+      SELECT (SELECT max("at") FROM "audit"), 'user.added', 'x', "userName", 'c', '{"roles":["Ops"],"permissions":[]}', 0 FROM "users";
     COMMIT`)
   database.close()
 }, 120_000)
@@ -37,11 +40,12 @@ async function inSmallHeap(command: string, more = ''): Promise<string> {
   return stdout.trim()
 }
 
-const countUsers = `| ${process.execPath} -e "let s='';process.stdin.on('data',(d)=>s+=d).on('end',()=>{const {users}=JSON.parse(s);console.log(users.length, new Set(users.map((u)=>u.userName)).size, users.at(-1).userName)})"`
+const countUsers = `| ${process.execPath} -e "let s='';process.stdin.on('data',(d)=>s+=d).on('end',()=>{const {users,keys=users}=JSON.parse(s);const n=keys.map((one)=>one.name??one.userName);console.log(n.length, new Set(n).size, n.at(-1))})"`
 
-test.each(['users list', 'roles holders Ops'])(
-  `W11 svc %s prints ${count} users from a heap of 40 MB, as JSON, as records and as a table`,
-  async (command) => {
+test.each(['users list', 'roles holders Ops', 'keys list', 'roles holders Ops -q --at'])(
+  `W11 svc %s prints ${count} lines from a heap of 40 MB, as JSON, as records and as a table`,
+  async (line) => {
+    const command = line.replace(/--at$/, (flag) => `${flag} ${new Date().toISOString()}`)
     const last = `user${String(count - 1).padStart(7, '0')}`
     expect(await inSmallHeap(`${command} --json`, countUsers)).toBe(`${count} ${count} ${last}`)
     expect(await inSmallHeap(command, '| wc -l')).toBe(String(count + 1))
@@ -52,7 +56,7 @@ test.each(['users list', 'roles holders Ops'])(
     })
     expect(await once(child, 'close')).toEqual([0, null])
     const lines = readFileSync(screen, 'utf8').split('\n')
-    expect(lines[0]).toContain(`${count} users`)
+    expect(lines[0]).toMatch(new RegExp(`${count} (?:users|keys)`))
     expect(lines.filter((text) => /^ +user\d{7}/.test(text))).toHaveLength(count - 1)
   },
   240_000,

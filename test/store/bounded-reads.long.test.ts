@@ -180,6 +180,12 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     expect(output).toMatch(text)
     expect(rows).toBeLessThan(maxRead)
   })
+  test.runIf(backend.name === 'SQLite').each(['audit list --user user-4711', 'roles history user-4711'])(
+    'svc %s takes few entries out of the database',
+    async (line) => {
+      expect(await read(async () => void (await svc(line.split(' '))))).toBeLessThan(maxRead)
+    },
+  )
   test.each([
     ['getUsers', { After: 'user-5' }],
     ['roleHolders', { Role: 'Ops', After: 'user-5' }],

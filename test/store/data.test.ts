@@ -640,6 +640,33 @@ describe.each(backendsOfTier())('the store on $name', ({ start, fresh, raw, stop
       const older = await data.audit.list({ limit: 1, before: changed?.id ?? 0 })
       expect(older).toEqual([added])
     })
+    test('S14 the entries of a user are those with the name in any letter case, and few others leave the database', async () => {
+      // Their keys are equal in pairs; the second of the last two is KELVIN SIGN.
+      const names = ['Ann', 'aNN', 'Straße', 'STRASSE', 'ÉVA', 'e\u0301va', 'Kim', '\u212aim', 'bob', 'Bobby']
+      for (const name of names) await data.audit.write('signin.failed', name, actor('c', { who: 'x' }))
+      await data.audit.write('signin.ok', undefined, actor('c', { who: 'ANN' }))
+      await raw(store, `UPDATE "audit" SET "event" = 'roles.changed' WHERE "event" = 'signin.failed'`)
+      for (const [first = '', second = ''] of [
+        names.slice(0, 2),
+        names.slice(2, 4),
+        names.slice(4, 6),
+        names.slice(6, 8),
+      ]) {
+        for (const user of [first, second]) {
+          const entries = await data.audit.list({ limit: 100, user })
+          const targetsOf = entries.flatMap(({ target }) => target ?? [])
+          expect([user, targetsOf.toSorted()]).toEqual([user, [first, second].toSorted()])
+          const { entries: perhaps } = await data.audit.ofRoles(0, user)
+          const targets = perhaps.map(({ target = '' }) => target)
+          expect([user, targets]).toEqual([user, expect.arrayContaining(targetsOf)])
+          expect(targets.filter((name) => /^bob/i.test(name))).toEqual([])
+        }
+      }
+      const [newest, ...older] = await data.audit.list({ limit: 100, user: 'ann' })
+      expect([newest?.event, older.length]).toEqual(['signin.ok', 2])
+      expect(await data.audit.list({ limit: 100, user: 'ann', before: newest?.id ?? 0 })).toEqual(older)
+      expect(await data.audit.list({ limit: 100, user: 'ann', events: ['signin.ok'] })).toEqual([newest])
+    })
     test('S10 a change whose audit entry cannot be written is not made', async () => {
       const { user, session, refresh, access } = await startMs('alice')
       const used = await startMs('alice')

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { RolesAt } from '../../src/core/store/audit/index.ts'
 import type { Data } from '../../src/core/store/index.ts'
+import { PastTable } from '../../src/core/store/rows/past-table.ts'
 import { actor, backends, newUser, twoNodes } from '../support/store/data-fixture.ts'
 
 const names = ['Admin', 'Ops', 'Deploy', 'ops']
@@ -10,13 +11,15 @@ const pick = <T>(values: readonly T[]): T => values[randomInt(values.length)] as
 const some = (): readonly string[] => names.filter(() => randomInt(2) === 0)
 
 async function rolesAt({ audit }: Data, time: number) {
-  const past = new RolesAt(time)
+  using table = new PastTable()
+  const past = new RolesAt({ time, lastId: await audit.lastOfRoles(time) }, table)
   for (let after: number | undefined = 0; after !== undefined; ) {
     const { entries, next } = await audit.ofRoles(after)
     for (const entry of entries) past.add(entry)
     after = next
   }
-  return past.end()
+  const end = past.end()
+  return { ...end, users: [...end.users] }
 }
 type State = readonly (readonly [
   name: string,
@@ -94,12 +97,12 @@ describe('roles of the past', () => {
   const lists = (...roles: string[]) => ({ roles, permissions: [] })
   const ends = (at: number) => ({ ends: [{ kind: 'role', name: 'Deploy', endsAt: new Date(at).toISOString() }] })
   const at = (time: number, ...entries: ReturnType<typeof entry>[]) => {
-    const past = new RolesAt(time)
+    const past = new RolesAt({ time, lastId: entries.findLast((each) => each.at <= time)?.id })
     for (const each of entries) past.add(each)
     return past.end()
   }
   const rolesOf = (past: ReturnType<RolesAt['end']>) =>
-    Object.fromEntries(past.users.map(({ userName, roles }) => [userName, roles]))
+    Object.fromEntries([...past.users].map(({ userName, roles }) => [userName, roles]))
 
   test('O9 a role that ends by itself is not held from its end on, with and without the entry of its end', () => {
     const entries = [

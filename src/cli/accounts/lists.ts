@@ -382,29 +382,32 @@ export async function allPages<Entry>(
   nameOf: (entry: Entry) => string | undefined,
 ): Promise<readonly Entry[]> {
   const entries: Entry[] = []
-  for (let after: string | undefined; ; ) {
-    const next = await page(after)
-    entries.push(...next)
-    const last = next.at(-1)
-    // What is not sorted by name would never end.
-    const name = last && nameOf(last)
-    if (name === undefined || name === after) return entries
-    after = name
-  }
+  for await (const next of namedPages(page, nameOf)) entries.push(...next)
+  return entries
 }
 
 /**
- * All users, page by page. `page` gives those after a name, sorted by name, and nothing after the last. The first page may
- * be empty. Users that change meanwhile appear as they are when their page is read.
+ * A list, page by page. `page` gives the entries after a name, sorted by name, and nothing after the last. The first page may
+ * be empty. Entries that change meanwhile appear as they are when their page is read.
  */
-export async function* userPages<User extends { readonly userName: string }>(
-  page: (after?: string) => Promise<readonly User[]>,
-): AsyncIterable<readonly User[]> {
-  for (let users = await page(); ; ) {
-    yield users
-    const last = users.at(-1)
-    if (last === undefined) return
-    users = await page(last.userName)
-    if (users.length === 0) return
+export async function* namedPages<Entry>(
+  page: (after?: string) => Promise<readonly Entry[]>,
+  nameOf: (entry: Entry) => string | undefined,
+): AsyncIterable<readonly Entry[]> {
+  let after: string | undefined
+  for (let entries = await page(); ; ) {
+    yield entries
+    const last = entries.at(-1)
+    const name = last && nameOf(last)
+    // What is not sorted by name would never end.
+    if (name === undefined || name === after) return
+    after = name
+    entries = await page(after)
+    if (entries.length === 0) return
   }
 }
+
+/** All users, page by page. */
+export const userPages = <User extends { readonly userName: string }>(
+  page: (after?: string) => Promise<readonly User[]>,
+): AsyncIterable<readonly User[]> => namedPages(page, ({ userName }) => userName)

@@ -48,8 +48,8 @@ export class FleetClients {
   }
 
   /** Throws a Fault for a server that cannot be requested, such as one with an unusable CA file. */
-  open(target: FleetTarget): CommandSession {
-    const client = this.#client(target)
+  async open(target: FleetTarget): Promise<CommandSession> {
+    const client = this.#client(target, await proxyOf(target))
     return {
       env: this.#io.env,
       target: { kind: 'server', url: target.url, origin: '--server' },
@@ -60,8 +60,8 @@ export class FleetClients {
     }
   }
 
-  #client(target: FleetTarget): Client {
-    const { url, profile, proxy } = target
+  #client(target: FleetTarget, proxy: string | undefined): Client {
+    const { url, profile } = target
     const { env } = this.#io
     const at = { kind: 'server', url, origin: '--server', profile } as const
     const own = connectionOf(at, this.#flags as Omit<FleetFlags, 'server'>, env)
@@ -83,16 +83,34 @@ export class FleetClients {
   }
 }
 
+/** The proxy of an entry of the fleet file, with the account there. */
+async function proxyOf({ proxy, proxyUsername, proxyPassword }: FleetTarget): Promise<string | undefined> {
+  if (proxy === undefined || proxyPassword === undefined) return proxy
+  const url = new URL(proxy)
+  url.username = encodeURIComponent(proxyUsername ?? '')
+  url.password = encodeURIComponent(await revealed(proxyPassword, 'proxyPassword'))
+  return url.href
+}
+
+/** Throws Fault `Local` for a secret that cannot be read. `setting`: the one that names it. */
+async function revealed(secret: Secret, setting: string): Promise<string> {
+  return await secret.reveal(filesWithin(patienceMs)).catch((error: unknown) => {
+    if (error instanceof ProbeError) throw unusable(error.message, setting)
+    throw error
+  })
+}
+
+const unusable = (why: string, setting: string): Fault =>
+  new Fault('Local', why, { hints: [`Correct it, or \`${setting}:\`.`] })
+
 /** The credential of an entry of the fleet file, which belongs to its URL alone. It is never renewed (K5). */
 const fromSecret = (secret: Secret): CredentialSource => ({
   always: true,
   current: async () => {
-    const unusable = (why: string): Fault => new Fault('Local', why, { hints: ['Correct it, or `credential:`.'] })
-    const token = await secret.reveal(filesWithin(patienceMs)).catch((error: unknown) => {
-      throw error instanceof ProbeError ? unusable(error.message) : error
-    })
+    const token = await revealed(secret, 'credential')
     if (/^[\x21-\x7e]+$/.test(token)) return { kind: 'bearer', token }
-    throw unusable(`the credential ${secret.origin} contains blanks or characters that are invalid in a token`)
+    const why = `the credential ${secret.origin} contains blanks or characters that are invalid in a token`
+    throw unusable(why, 'credential')
   },
   renew: async () => {
     throw new Fault('Unauthorized', `the server refuses the credential ${secret.origin}`, { remoteStatus: 401 })

@@ -164,7 +164,7 @@ async function askOne(
 ): Promise<readonly HealthOutcome[]> {
   try {
     // Holds nothing open between two requests.
-    const session = clients.open(target)
+    const session = await clients.open(target)
     const { requested } = question.types
     const types = { ...question.types, requested: requested.length > 0 ? requested : (target.types ?? []) }
     const own = { ...question, types, mode: modeOf(flags, target) }

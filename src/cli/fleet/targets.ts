@@ -22,7 +22,10 @@ export type FleetFlags = Omit<SessionFlags, 'server'> & {
 } & { readonly [flag in (typeof watchFlags)[number]]?: unknown }
 
 /** One of many servers. */
-export type FleetTarget = Pick<FleetServer, 'types' | 'mode' | 'credential' | 'caFile' | 'proxy'> & {
+export type FleetTarget = Pick<
+  FleetServer,
+  'types' | 'mode' | 'credential' | 'caFile' | 'proxy' | 'proxyUsername' | 'proxyPassword'
+> & {
   readonly name: string
   readonly url: string
   readonly insecureHttp: boolean

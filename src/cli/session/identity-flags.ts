@@ -24,15 +24,9 @@ export async function providerFor(
     throw new Fault('Usage', '--provider is missing', { hints: ["--provider NAME, or the issuer's URL"] })
   }
   if (target.kind === 'server' || /^https?:\/\//.test(provider)) return provider
-  const { auth, origin } = await configuration({ config: flags.config }, env, { tolerant: true })
+  const { auth } = await configuration({ config: flags.config }, env, { tolerant: true })
   const match = auth?.openid?.find(({ name }) => name === provider.toLowerCase())
   if (match) return match.issuer
-  const names = (auth?.openid ?? []).map(({ name }) => name)
-  throw new Fault('Usage', `${origin ?? 'svc.yaml'} has no OpenID provider "${provider}"`, {
-    hints: [
-      names.length === 0
-        ? 'Name the issuer instead, as in its tokens: --provider https://…'
-        : `It has: ${names.join(', ')}`,
-    ],
-  })
+  const { notAProvider } = await import('../../core/accounts/auth/index.ts')
+  throw new Fault('Usage', `--provider ${notAProvider((auth?.openid ?? []).map(({ name }) => name))}`)
 }

@@ -1,3 +1,4 @@
+import { Fault } from '../../core/base/errors.ts'
 import { sanitizeLine, sanitizeText } from '../../core/base/sanitize.ts'
 import { SvcCommand } from '../command/base.ts'
 import { homeOf } from '../io/process.ts'
@@ -32,7 +33,11 @@ export abstract class TargetCommand extends SvcCommand {
     const target = placeOf(session)
     this.target = target
     await this.warnOfOtherStore(session.runtime?.facts.store)
-    return await work(session, target)
+    try {
+      return await work(session, target)
+    } catch (error) {
+      throw inWordsOfServer(error)
+    }
   }
 
   /** Says which svc.yaml has the monitors that the command line names. Silent at a server, which reads its own. */
@@ -62,4 +67,22 @@ export abstract class TargetCommand extends SvcCommand {
     this.#warnings.add(warning)
     this.say(sanitizeText(warning))
   }
+}
+
+/**
+ * A refusal by a server in its own words, which are those of the same command on its machine. The report names the server
+ * beneath. Other errors as they are.
+ */
+function inWordsOfServer(error: unknown): unknown {
+  if (!(error instanceof Fault)) return error
+  const { fault, errorCode, details } = error
+  const { remoteMessage, hints = [] } = details
+  // A server without remedies may say nothing but the name that it did not find.
+  const isOwn =
+    fault === 'Conflict' ||
+    errorCode === 'ValidationException' ||
+    (hints.length > 0 && (fault === 'NotFound' || fault === 'BadRequest'))
+  return isOwn && remoteMessage !== undefined
+    ? new Fault(fault, remoteMessage, { ...details, errorCode, cause: error })
+    : error
 }

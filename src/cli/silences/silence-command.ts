@@ -41,6 +41,7 @@ export async function orUsage<R>(answer: Promise<R>): Promise<R> {
     return await answer
   } catch (error) {
     if (!(error instanceof Fault) || error.errorCode !== coversNothingCode) throw error
-    throw new Fault('Usage', error.message, { hints: error.details.hints })
+    const { hints, remoteMessage: message = error.message } = error.details
+    throw new Fault('Usage', message, { hints })
   }
 }

@@ -3,12 +3,14 @@ import { type ProxyServer, proxySetting } from '../base/proxy-variables.ts'
 import { sanitizeAndCut } from '../base/sanitize.ts'
 import {
   isMarked,
+  maxRemedyLines,
   mustChangeCode,
   type Operation,
   type OperationSpec,
   operations,
   type ResponseStatus,
   rehearsalMember,
+  remedyKey,
 } from '../protocol/index.ts'
 import type { Address } from './address.ts'
 import type { Received, Stage } from './exchange.ts'
@@ -146,11 +148,16 @@ export function refusal(
   ].join('')
   const errorCode = status?.ErrorCode
   const fields = fieldFaults(status)
+  const remedy = remedyLines(status)
   return new Fault(fault, message, {
     remoteStatus: code,
     ...(words === '' ? {} : { remoteMessage: words }),
     hints:
-      errorCode === mustChangeCode ? [`svc passwd --server ${request.server}`] : hintsFor(fault, request, received),
+      errorCode === mustChangeCode
+        ? [`svc passwd --server ${request.server}`]
+        : remedy.length > 0
+          ? remedy
+          : hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
@@ -197,7 +204,7 @@ function hintsFor(fault: FaultName, { operation, server }: SentRequest, { header
             ...(fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []),
           ]
     case 'Unreachable':
-      return ['Put the user name and password into the proxy URL: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT']
+      return ['Put them into the URL of the proxy, before its host: USER:PASSWORD@HOST:PORT']
     case 'Misdirected':
       return [
         `Use a host name that the server accepts, or start the server with: svc serve --allowed-host ${URL.parse(server)?.hostname}`,
@@ -228,6 +235,13 @@ function retryAfter({ headers }: Received): number | undefined {
   const at = Date.parse(header)
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000))
 }
+
+/** The remedy of the server. Nobody becomes another account of this machine because a server says so. */
+const remedyLines = (status: ResponseStatus | undefined): readonly string[] =>
+  (status?.Meta?.[remedyKey] ?? '')
+    .split('\n', maxRemedyLines)
+    .map((line) => sanitizeServerText(line))
+    .filter((line) => line !== '' && !/\bsudo\b/i.test(line))
 
 const maxFields = 20
 
@@ -455,15 +469,24 @@ function closed(code: string, where: FailurePlace): FailureDescription {
   }
 }
 
+function proxySignIn(status: number, where: FailurePlace): FailureDescription {
+  const { variable = '', url = '' } = where.proxy ?? {}
+  const does = URL.parse(url)?.username ? 'rejects the' : 'requires a'
+  return {
+    message: `${nextStop(where)} ${does} user name and password (${status})`,
+    hints: [
+      variable === proxySetting
+        ? 'Set proxyUsername and proxyPassword beside `proxy:`.'
+        : `Put them into ${variable}, before the host: USER:PASSWORD@HOST:PORT`,
+    ],
+  }
+}
+
 function tunnel(error: Error, where: FailurePlace): FailureDescription {
   const { statusCode } = error as { statusCode?: unknown }
   const next = nextStop(where)
-  if (statusCode === 407) {
-    return {
-      message: `${next} requires a user name and password (407)`,
-      hints: [`Put them into the variable: ${where.proxy?.variable}=http://USER:PASSWORD@HOST:PORT`],
-    }
-  }
+  // tinyproxy answers a wrong password with 401.
+  if (statusCode === 407 || statusCode === 401) return proxySignIn(statusCode, where)
   const status = typeof statusCode === 'number' && Number.isInteger(statusCode) ? ` (${statusCode})` : ''
   return {
     message: `${next} does not allow a connection to ${where.address.label}${status}`,

@@ -72,6 +72,8 @@ export const fleetServerSettings = {
     protocols: ['http:', 'https:'],
     doc: 'Proxy, in place of the one in HTTPS_PROXY or HTTP_PROXY',
   },
+  proxyUsername: { type: 'text', doc: 'User at the proxy, with proxyPassword' },
+  proxyPassword: { type: 'secret', doc: 'Password at the proxy, which gets it without TLS unless its URL is https' },
   insecureHttp: { type: 'flag', default: false, doc: 'Allows plain http to another machine' },
 } as const satisfies SettingsSpec
 
@@ -133,9 +135,14 @@ export async function loadFleet(options: FleetOptions): Promise<Fleet> {
   if (mistakes.length > 0) throw await refused(file, text, await placed(mistakes), false)
   const lines = (await placed(warnings)).map((warning) => line({ ...warning, file, text }))
   const written = isMap(value) ? (value['servers'] as readonly Raw[]) : []
-  const servers = (values.servers as readonly FleetServer[]).map((server, at) =>
-    server.credential ? { ...server, credential: credentialOf(written[at], server.url, context) } : server,
-  )
+  const servers = (values.servers as readonly FleetServer[]).map((server, at) => {
+    const { url, credential, proxy = '', proxyPassword } = server
+    return {
+      ...server,
+      ...(credential && { credential: secretAt(url, 'credential', written[at], context) }),
+      ...(proxyPassword && { proxyPassword: secretAt(proxy, 'proxyPassword', written[at], context) }),
+    }
+  })
   const byName = new Map(servers.map((server) => [server.name, server.dependsOn] as const))
   const before = new Map(servers.map(({ name }) => [name, ancestorsOf(name, (one) => byName.get(one))] as const))
   return { servers, devices: values.devices ?? [], before, warnings: [...trust.warnings(), ...lines] }
@@ -156,10 +163,15 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** A secret of the keychain is bound to a host and port: those of its server. */
-function credentialOf(written: unknown, url: string, context: SettingsContext): Secret | undefined {
+/** A secret of the keychain is bound to a host and port: those of the server or proxy that gets it. */
+function secretAt(
+  url: string,
+  name: 'credential' | 'proxyPassword',
+  written: unknown,
+  context: SettingsContext,
+): Secret | undefined {
   const target = () => urlTarget({ url })
-  return readSettings(fleetServerSettings, written, { ...context, target }).values.credential
+  return readSettings(fleetServerSettings, written, { ...context, target }).values[name]
 }
 
 function mistakesIn(
@@ -180,7 +192,18 @@ function mistakesIn(
         names.has(name) ? [] : [{ path: ['servers', at, 'dependsOn', index], message: unknownMistake(name, names) }],
       )
       const path = ['servers', at, 'dependsOn']
+      const { proxy, proxyUsername, proxyPassword } = server
+      const account = [proxyUsername, proxyPassword, proxy].filter((one) => one !== undefined).length
+      const isHalf = (proxyUsername ?? proxyPassword) !== undefined && account < 3
       return [
+        ...(isHalf
+          ? [
+              {
+                path: ['servers', at],
+                message: 'has a part of a sign-in at a proxy: write proxy, proxyUsername and proxyPassword',
+              },
+            ]
+          : []),
         ...(mistake === undefined ? [] : [{ path: ['servers', at, 'url'], message: mistake }]),
         ...unknown,
         ...(ancestorsOf(server.name, dependsOn).includes(server.name)

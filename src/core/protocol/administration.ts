@@ -238,7 +238,7 @@ export const administration = {
     'GetKeys',
     ['GET', '/keys', 'List the keys, sorted by name, without their secrets'],
     { ...page, ...like },
-    { Keys: list(KeyEntry) },
+    { Keys: list(KeyEntry), Total: integer },
   ),
   createKey: row(
     'CreateKey',

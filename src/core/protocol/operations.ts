@@ -383,5 +383,9 @@ export const otherCaseCode = 'OtherCase'
 export const mustChangeCode = 'PasswordMustChange'
 export const mustChangeKey = 'svc.mustChangePassword'
 
+/** The entry of the Meta of a refusal with the remedy (P82), one line each. */
+export const remedyKey = 'svc.remedy'
+export const maxRemedyLines = 10
+
 /** The ErrorCode of a pattern that covers no monitor (Q1). */
 export const coversNothingCode = 'CoversNothing'

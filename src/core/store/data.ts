@@ -189,11 +189,14 @@ export type AuditPast = {
   ) => Promise<readonly AuditRow[]>
   /**
    * Of the next 20,000 entries with ids after `after`, those that say who held which role, in their order. `next`: where the
-   * next call goes on. Undefined: that was the end.
+   * next call goes on. Undefined: that was the end. With `user`, those whose target may be that user; others may be among them.
    */
   readonly ofRoles: (
     after: number,
+    user?: string,
   ) => Promise<{ readonly entries: readonly AuditRow[]; readonly next: number | undefined }>
+  /** The last entry about roles, in the order of the ids, whose time is not later. */
+  readonly lastOfRoles: (time: number) => Promise<number | undefined>
   readonly beginning: () => Promise<AuditBeginning>
 }
 export type AuditBeginning = {
@@ -459,6 +462,8 @@ export type Data = {
   readonly keys: {
     readonly add: (key: Omit<KeyRow, 'id' | 'createdAt' | 'revokedAt'>, actor: Actor) => Promise<KeyRow>
     readonly find: (hash: string) => Promise<KeyRow | undefined>
+    /** Revoked and expired ones, too. */
+    readonly count: () => Promise<number>
     /** All keys with the first `take` names (all) after the name `after`, sorted by name. */
     readonly list: (after?: string, take?: number) => Promise<readonly (KeyRow & { readonly userName: string })[]>
     /** Like `near` of users. */

@@ -74,6 +74,8 @@ export const loadKeeper = async () => (await import('./upkeep/keeper.ts')).keepS
 export const loadInspection = async () => await import('./inspect-schema.ts')
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
+/** Loads the table for questions about a time, which few commands ask. */
+export const loadPastTable = async () => (await import('./rows/past-table.ts')).PastTable
 export const loadAuditEvents = () => import('./audit-events.ts')
 export const loadBackup = async () => (await import('./upkeep/backup.ts')).backUp
 export const loadRestore = async () => (await import('./upkeep/restore.ts')).restore

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Fault } from '../../../src/core/base/errors.ts'
-import { AssignRolesResponse, AuthenticateResponse } from '../../../src/core/protocol/index.ts'
+import { Fault, type FaultName, faults } from '../../../src/core/base/errors.ts'
+import { AssignRolesResponse, AuthenticateResponse, remedyKey } from '../../../src/core/protocol/index.ts'
 import { encodeJson, errorAnswer, errorResponse } from '../../../src/core/protocol/wire/index.ts'
 import { expectGolden } from './golden.ts'
 
@@ -30,6 +30,20 @@ test('E1 hints, causes and headers of a fault stay on the server', () => {
     retryAfter: 5,
   })
   expect(JSON.stringify(errorResponse(fault))).not.toContain('secret')
+})
+
+test('P82 a refusal has its remedy in Meta, and no other fault has one', () => {
+  const hints = ['Assign Admin to another user first.', 'svc users list']
+  const names = (Object.keys(faults) as FaultName[]).filter(
+    (name) => errorResponse(new Fault(name, 'x', { hints })).ResponseStatus?.Meta?.[remedyKey] === hints.join('\n'),
+  )
+  const refusals = (Object.keys(faults) as FaultName[]).filter(
+    (name) => (faults[name].status < 500 && name !== 'Unauthorized') || name === 'NotImplemented',
+  )
+  expect(names).toEqual(refusals)
+  expect(errorResponse(new Fault('Conflict')).ResponseStatus).not.toHaveProperty('Meta')
+  const many = errorResponse(new Fault('Conflict', 'x', { hints: Array.from({ length: 99 }, String) }))
+  expect(many.ResponseStatus?.Meta?.[remedyKey]?.split('\n')).toHaveLength(10)
 })
 
 test('E1 a stack trace appears only when the caller passes it in', () => {

@@ -29,8 +29,11 @@ const accepts = (port: number): Promise<boolean> =>
     socket.on('connect', () => socket.destroy())
   })
 
-/** Real proxies on free ports of 127.0.0.1. */
-export async function startProxies(): Promise<Proxies> {
+/**
+ * Real proxies on free ports of 127.0.0.1. `parent`: the port of another proxy of HTTP, which those of HTTP ask for names in
+ * .test.
+ */
+export async function startProxies(parent?: number): Promise<Proxies> {
   const folder = serverFolder('proxies')
   const { username, password } = proxyAccount
   const start = async (command: (port: number) => readonly string[]) => {
@@ -41,7 +44,8 @@ export async function startProxies(): Promise<Proxies> {
     start((port) => {
       const file = join(folder, `${name}.conf`)
       const own = `Port ${port}\nListen 127.0.0.1\nBind ${proxyAddress}\nTimeout 600\nAllow 127.0.0.0/8\nLogLevel Critical\n`
-      writeFileSync(file, `${own}${lines}`, { mode: 0o644 })
+      const above = parent === undefined ? '' : `Upstream http 127.0.0.1:${parent} ".test"\n`
+      writeFileSync(file, `${own}${above}${lines}`, { mode: 0o644 })
       return [tinyproxy ?? '', '-d', '-c', file]
     })
   const all = await Promise.all([

@@ -115,9 +115,12 @@ function issuerNamed(providers: AdministrationContext['providers'], provider = '
   if (/^https?:\/\//.test(provider)) return provider
   const match = providers.find(({ name }) => name === provider.toLowerCase())
   if (match) return match.issuer
-  const has = providers.length === 0 ? 'there is none' : `there are: ${providers.map(({ name }) => name).join(', ')}`
-  throw invalidFields([invalidField('Provider', `must be a provider of svc.yaml or the URL of its issuer; ${has}`)])
+  throw invalidFields([invalidField('Provider', notAProvider(providers.map(({ name }) => name)))])
 }
+
+/** Continues the sentence about the name of a provider that svc.yaml does not have. */
+export const notAProvider = (names: readonly string[]): string =>
+  `must be a provider of svc.yaml or the URL of its issuer; ${names.length === 0 ? 'there is none' : `there are: ${names.join(', ')}`}`
 
 type DigestWish = Pick<Request<'addUser'>, 'Digest' | 'DigestForAdmin'>
 
@@ -205,7 +208,8 @@ export function keyOperations({
     async getKeys({ Like, Take = limits.pageItems, After }) {
       const { keys } = await data(false)
       if (Like !== undefined) return { Keys: (await keys.near(Like)).map((Name) => ({ Name })) }
-      return { Keys: (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName)) }
+      const Keys = (await keys.list(After, Take)).map((row) => keyEntry(row, row.userName))
+      return After === undefined ? { Keys, Total: await keys.count() } : { Keys }
     },
     async createKey({ Name: name = '', UserName = '', Lifetime, ...rights }, by) {
       refuseFields([

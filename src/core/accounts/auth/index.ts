@@ -28,6 +28,7 @@ export {
   type AdministrationContext,
   keyOperations,
   newUserProblems,
+  notAProvider,
   userEntry,
   userOperations,
 } from './administration.ts'

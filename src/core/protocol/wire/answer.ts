@@ -1,6 +1,14 @@
 import { Fault, type FieldFault } from '../../base/errors.ts'
 import { isObject, tooDeepUnder } from '../../base/json.ts'
-import { type Dto, ErrorResponse, limits, listsRoles, type ResponseStatus } from '../index.ts'
+import {
+  type Dto,
+  ErrorResponse,
+  limits,
+  listsRoles,
+  maxRemedyLines,
+  type ResponseStatus,
+  remedyKey,
+} from '../index.ts'
 import { memberNamed } from './fields.ts'
 import type { Trailing, WireValues } from './format.ts'
 import { parseJsonText, type Rules, walkDto } from './json-read.ts'
@@ -74,8 +82,10 @@ export const errorResponse = (
   stackTrace?: string,
   more: Readonly<Record<string, string>> = {},
 ): ErrorResponse => {
+  const remedy = remedyOf(fault)
   const meta = {
     ...fault.details.meta,
+    ...(remedy === '' ? {} : { [remedyKey]: remedy }),
     ...more,
     ...(correlationId !== undefined && fault.status >= firstServerError ? { CorrelationId: correlationId } : {}),
   }
@@ -88,6 +98,15 @@ export const errorResponse = (
   }
   return { ResponseStatus: status }
 }
+
+/**
+ * The remedy for the caller. Empty where only somebody on the machine of the server can do anything, whose places are not for
+ * callers (S6), and for refused sign-ins, which must not differ (A3).
+ */
+const remedyOf = ({ fault, status, details: { hints = [] } }: Fault): string =>
+  fault === 'Unauthorized' || (status >= firstServerError && fault !== 'NotImplemented')
+    ? ''
+    : hints.slice(0, maxRemedyLines).join('\n')
 
 /**
  * The error of an operation, ready to encode. Operations whose answers list roles add empty lists beside the

@@ -13,6 +13,7 @@ import {
   type Heartbeat,
   type HeartbeatEntry,
   limits,
+  type RoleHolder,
 } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { AdminCaller, Administration } from '../../protocol/service/service.ts'
@@ -37,24 +38,38 @@ function auditReaders(data: () => Promise<Data>): (by: AdminCaller) => Promise<v
 /** Milliseconds for which the past is kept after a page of it. */
 const pastKeptMs = 60_000
 
+type PastPage = Omit<PastHolders, 'page'> & { readonly users: readonly RoleHolder[] }
+
 /**
- * Who held a role at a time, for page after page: each answer reads the whole audit, so the last one is kept until a first
- * page asks again.
+ * Who held a role at a time, page after page: an answer reads the whole audit, so the last one is kept until a first page
+ * asks again.
  */
 function pagesOfThePast() {
-  let recent: { readonly key: string; readonly past: Promise<PastHolders> } | undefined
+  let recent: { readonly key: string; readonly past: Promise<PastHolders & Disposable> } | undefined
   let forgetting: NodeJS.Timeout | undefined
-  return async (store: Data, role: string, time: number, isFirst: boolean): Promise<PastHolders> => {
+  const forget = (one: typeof recent): void => {
+    if (recent === one) recent = undefined
+    // After the pages that were asked for before.
+    one?.past.then((past) => past[Symbol.dispose]()).catch(() => {})
+  }
+  return async (
+    store: Data,
+    role: string,
+    time: number,
+    after: string | undefined,
+    take: number,
+  ): Promise<PastPage> => {
     const key = `${time} ${role}`
-    if (isFirst || recent?.key !== key) recent = { key, past: holdersAt(store, role, time) }
-    const { past } = recent
-    const forget = (): void => {
-      if (recent?.past === past) recent = undefined
-    }
     clearTimeout(forgetting)
-    forgetting = setTimeout(forget, pastKeptMs).unref()
-    past.catch(forget)
-    return await past
+    if (after === undefined || recent?.key !== key) {
+      forget(recent)
+      recent = { key, past: holdersAt(store, role, time) }
+    }
+    const current = recent
+    const page = current.past.then((past) => ({ ...past, users: past.page(after, take) }))
+    page.catch(() => forget(current))
+    forgetting = setTimeout(forget, pastKeptMs, current).unref()
+    return await page
   }
 }
 
@@ -88,12 +103,11 @@ export function administrationOver(context: AdministrationContext): Administrati
         return { Users: (await users.holders(Role, After, Take)).map(userEntry), Total }
       }
       await reading(by)
-      const past = await pastHolders(store, Role, At.getTime(), After === undefined)
-      const from = After === undefined ? 0 : past.users.findIndex(({ userName }) => userName === After) + 1
+      const past = await pastHolders(store, Role, At.getTime(), After, Take)
       return {
-        Users: past.users.slice(from, from + Take).map(toEntry),
-        Total: After === undefined ? past.users.length : undefined,
-        Roles: past.users.length > 0 ? [] : past.roles.slice(0, limits.pageItems),
+        Users: past.users,
+        Total: After === undefined ? past.total : undefined,
+        Roles: past.total > 0 ? [] : past.roles,
         AnswersFrom: past.answersFrom,
         LinkedUsers: past.linkedUsers,
       }

@@ -1,10 +1,18 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { refuseFields } from '../../accounts/auth/index.ts'
 import { Fault, invalidField } from '../../base/errors.ts'
-import { type AuditLogEntry, limits, notCoveredCode } from '../../protocol/index.ts'
+import { type AuditLogEntry, limits, notCoveredCode, type RoleHolder } from '../../protocol/index.ts'
 import { toEntry } from '../../protocol/service/facts.ts'
 import type { AdminCaller, Administration } from '../../protocol/service/service.ts'
 import { type ChainHead, exportLines, RolesAt, type RolesPast, readHead, verifyStore } from '../../store/audit/index.ts'
-import { type AuditBeginning, type AuditRow, type Data, loadAuditEvents, nameKey } from '../../store/index.ts'
+import {
+  type AuditBeginning,
+  type AuditRow,
+  type Data,
+  loadAuditEvents,
+  loadPastTable,
+  nameKey,
+} from '../../store/index.ts'
 
 /** The problem of an audit log without entries in a store with users, since adding a user writes an entry. */
 const emptied = {
@@ -82,9 +90,9 @@ export async function exportAudit(
   return head
 }
 
-async function* roleEntries({ audit }: Data, from = 0): AsyncIterable<AuditRow> {
+async function* roleEntries({ audit }: Data, from = 0, user?: string): AsyncIterable<AuditRow> {
   for (let after: number | undefined = from; after !== undefined; ) {
-    const { entries, next } = await audit.ofRoles(after)
+    const { entries, next } = await audit.ofRoles(after, user)
     yield* entries
     after = next
   }
@@ -92,13 +100,10 @@ async function* roleEntries({ audit }: Data, from = 0): AsyncIterable<AuditRow> 
 
 /** Who held a role at a time, from the audit alone. */
 export type PastHolders = {
-  /** Sorted by name. `endsAt`: when the role was to end by itself. */
-  readonly users: readonly {
-    readonly userName: string
-    readonly disabled: boolean
-    readonly endsAt: Date | undefined
-  }[]
-  /** All roles that anybody held then. */
+  readonly total: number
+  /** The next holders after a name, sorted by name. `EndsAt`: when the role was to end by itself. */
+  readonly page: (after: string | undefined, take: number) => readonly RoleHolder[]
+  /** Roles that anybody held then, at most 1,000. */
   readonly roles: readonly string[]
   /** The earliest time of which the audit says who held which role. */
   readonly answersFrom: Date
@@ -110,30 +115,55 @@ export type PastHolders = {
  * Throws Fault Conflict for a time that the audit log does not cover, with the times that it covers, and Usage for one in
  * the future (O9).
  */
-export async function holdersAt(store: Data, role: string, time: number): Promise<PastHolders> {
-  const { storeAt, first, identities } = await store.audit.beginning()
+export async function holdersAt(store: Data, role: string, time: number): Promise<PastHolders & Disposable> {
   if (time > store.clock.now()) throw new Fault('Usage', `${iso(time)} is in the future`)
-  const fold = new RolesAt(time)
+  const PastTable = await loadPastTable()
+  using stack = new DisposableStack()
+  const table = stack.use(new PastTable())
+  const holders = await readHolders(store, table, role, time)
+  const open = stack.move()
+  return { ...holders, [Symbol.dispose]: () => open.dispose() }
+}
+
+async function readHolders(
+  store: Data,
+  table: InstanceType<Awaited<ReturnType<typeof loadPastTable>>>,
+  role: string,
+  time: number,
+): Promise<PastHolders> {
+  const { storeAt, first, identities } = await store.audit.beginning()
+  const fold = new RolesAt({ time, lastId: await store.audit.lastOfRoles(time) }, table)
   for await (const entry of roleEntries(store)) fold.add(entry)
   const past = fold.end()
-  const unrecorded = await currentHolders(store, role, past.names, time)
-  const from = answersFrom(past, { storeAt, first, isLate: unrecorded.length > 0 })
+  const unrecorded = await addUnrecorded(store, table, role, time)
+  const from = answersFrom(past, { storeAt, first, isLate: unrecorded > 0 })
   if (time < from)
     throw cannotAnswer(time, from === storeAt ? 'the store was made later' : 'it begins later, or lacks entries', from)
   if (past.restored) await refuseRestored(store, past.restored, time)
-  const holders = past.users
-    .filter(({ roles }) => roles.includes(role))
-    .map(({ userName, disabled, roleEnds }) => {
-      const end = roleEnds.get(role)
-      return { userName, disabled, endsAt: end === undefined ? undefined : new Date(end) }
-    })
-  const users = [...holders, ...unrecorded]
-    .map((user) => [nameKey(user.userName), user] as const)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, user]) => user)
-  const roles = [...new Set(past.users.flatMap((user) => user.roles))]
-  return { users, roles, answersFrom: new Date(from), linkedUsers: identities }
+  let [total, users] = [unrecorded, 0]
+  const roles = new Set<string>()
+  for (const { userName, disabled, roles: own, roleEnds } of past.users) {
+    users += 1
+    // Other requests get their turn.
+    if (users % usersAtOnce === 0) await nextTurn()
+    for (const name of own) if (roles.size < limits.pageItems) roles.add(name)
+    if (!own.includes(role)) continue
+    table.addHolder({ userName, disabled, endsAt: roleEnds.get(role) })
+    total += 1
+  }
+  return {
+    total,
+    page: (after, take) => table.holders(after, take).map(holderEntry),
+    roles: [...roles],
+    answersFrom: new Date(from),
+    linkedUsers: identities,
+  }
 }
+
+const usersAtOnce = 10_000
+
+const holderEntry = ({ endsAt, ...holder }: { readonly endsAt: number | undefined }): RoleHolder =>
+  toEntry({ ...holder, endsAt: endsAt === undefined ? undefined : new Date(endsAt) })
 
 /**
  * From when on the audit log is complete. If it lacks its first entry, it begins later and has every change since. If
@@ -150,14 +180,21 @@ function answersFrom(
   return Math.max(gap ?? storeAt, completeFrom ?? Number.NEGATIVE_INFINITY)
 }
 
-/** Holders whom no audit entry names: their roles have not changed since the log begins. */
-async function currentHolders(store: Data, role: string, names: ReadonlySet<string>, time: number) {
-  const rows: { userName: string; disabled: boolean; endsAt: undefined }[] = []
+/** Adds holders whom no audit entry names: their roles have not changed since the log begins. Returns how many. */
+async function addUnrecorded(
+  store: Data,
+  table: Pick<InstanceType<Awaited<ReturnType<typeof loadPastTable>>>, 'get' | 'addHolder'>,
+  role: string,
+  time: number,
+): Promise<number> {
+  let added = 0
   for (let after: string | undefined; ; ) {
     const page = await store.users.holders(role, after)
-    if (page.length === 0) return rows
+    if (page.length === 0) return added
     for (const { userName, disabled, createdAt } of page) {
-      if (!names.has(userName) && createdAt <= time) rows.push({ userName, disabled, endsAt: undefined })
+      if (createdAt > time || table.get(userName)) continue
+      table.addHolder({ userName, disabled, endsAt: undefined })
+      added += 1
     }
     after = page.at(-1)?.userName
   }
@@ -200,7 +237,7 @@ async function roleHistory(
   const user = await store.users.find(name)
   const key = nameKey(user?.userName ?? name)
   const rows: AuditRow[] = []
-  for await (const entry of roleEntries(store, after)) {
+  for await (const entry of roleEntries(store, after, key)) {
     if (entry.target !== undefined && nameKey(entry.target) === key) rows.push(entry)
     if (rows.length === take) return rows
   }

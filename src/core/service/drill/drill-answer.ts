@@ -15,7 +15,10 @@ export const drillAnswers = ({ begin, show }: DrillPart): Drills => ({
   start: async ({ Through = [] }, by) => ({ Drill: drillOf(await begin(Through, by)) }),
   get: async ({ Id }) => {
     const drill = await show(Id)
-    if (!drill) throw new Fault('NotFound', Id === undefined ? 'There was no drill yet' : 'There is no such drill')
+    if (!drill) {
+      const message = Id === undefined ? 'There was no drill yet' : 'There is no such drill'
+      throw new Fault('NotFound', message, { hints: ['To start one: svc drill'] })
+    }
     return { Drill: drillOf(drill) }
   },
 })

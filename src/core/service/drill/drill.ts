@@ -120,7 +120,7 @@ export function drillPart({
   const chosen = (through: readonly string[]): readonly ReceiverConfig[] => {
     const { notify = [], drill } = current
     const names = [...new Set(through.length > 0 ? through : (drill?.through ?? []))]
-    const hint = 'In svc.yaml, drill: {through: [NAME]} names those of every drill'
+    const hint = 'In the svc.yaml of svc serve, drill: {through: [NAME]} names those of every drill'
     if (names.length === 0) {
       throw new Fault('Conflict', 'No receiver is named for the drill', { hints: ['Name one: --through NAME', hint] })
     }
@@ -129,7 +129,7 @@ export function drillPart({
       if (receiver === undefined) {
         const all = notify.map((one) => one.name).join(', ')
         throw new Fault('NotFound', `There is no receiver "${name}"`, {
-          hints: [all === '' ? 'svc.yaml has no notify: section' : `Receivers: ${all}`],
+          hints: [all === '' ? 'The svc.yaml of svc serve has no notify: section' : `Receivers: ${all}`],
         })
       }
       const why = drillMistake(receiver)

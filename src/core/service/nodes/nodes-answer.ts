@@ -83,7 +83,6 @@ function noSuch(name: string, nodes: readonly ViewedNode[]): Fault {
     return new Fault('NotFound', `No node is called "${name}": no svc serve has joined this store`)
   const first = names.slice(0, maxNames)
   const more = names.length > first.length ? ` and ${names.length - first.length} more` : ''
-  // Hints do not reach the callers of a server.
   const all = `the nodes are ${first.join(', ')}${more}`
   return new Fault('NotFound', `No node is called "${name}": ${all}`, {
     hints: nearestHint(name, names),

@@ -186,7 +186,7 @@ function patternIn(written: string, all: readonly MonitorName[]): string {
   throw new Fault('BadRequest', message, {
     errorCode: coversNothingCode,
     fields: [{ ErrorCode: coversNothingCode, FieldName: 'Monitors', Message: message }],
-    hints: ['svc monitors list shows the names; * matches any characters.'],
+    hints: ['svc health -v shows the names; * matches any characters.'],
   })
 }
 
@@ -209,7 +209,7 @@ function openIncidents(
     const meant = didYouMean(written, all.flatMap(namesOf))
     const advice = meant === undefined ? '' : `: did you mean "${meant}"?`
     throw new Fault('NotFound', `No monitor is called "${written}"${advice}`, {
-      hints: ['svc monitors list shows the names.'],
+      hints: ['svc health -v shows the names.'],
     })
   }
   if ('ambiguous' in match) throw invalid('Monitor', `must name one monitor: ${severalText(written, match.ambiguous)}`)
@@ -238,7 +238,7 @@ async function noSuch(id: string, keeper: SilenceKeeper): Promise<Fault> {
     'NotFound',
     `Nothing silent has the id "${id}"${meant === undefined ? '' : `: did you mean ${meant}?`}`,
     {
-      hints: ['svc silence list shows what is silenced now. Silences by the clock are in svc.yaml.'],
+      hints: ['svc silence list shows what is silenced now. Those by the clock are in the svc.yaml of svc serve.'],
     },
   )
 }

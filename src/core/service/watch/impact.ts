@@ -104,7 +104,9 @@ function meant(written: string, all: readonly Typed[]): readonly MonitorOfType[]
     ? all.filter(({ tags = [] }) => tags.includes(written.slice(tagPrefix.length)))
     : []
   if (tagged.length > 0) return tagged
-  throw new Fault('NotFound', unknown(written, all), { hints: ['svc monitors list shows the names and the tags.'] })
+  throw new Fault('NotFound', unknown(written, all), {
+    hints: ['svc health -v shows the names; svc.yaml has the tags.'],
+  })
 }
 
 function unknown(written: string, all: readonly Typed[]): string {

@@ -10,7 +10,17 @@ export {
   type Seal,
 } from './chain.ts'
 export { entryLine, exportLines, noteLine, sealLine, withdrawalLine } from './lines.ts'
-export { holdingIn, type PastUser, type RecordedRoles, type RoleEntry, RolesAt, type RolesPast } from './roles-past.ts'
+export {
+  holdingIn,
+  type PastMoment,
+  type PastUser,
+  type RecordedRoles,
+  type RoleEntry,
+  RolesAt,
+  type RolesPast,
+  type UserRecord,
+  type UserRecords,
+} from './roles-past.ts'
 export type { ChainOptions, ChainProblem, ChainVerdict } from './verify.ts'
 export { unsealedIn, verifyLines } from './verify-lines.ts'
 export { type ChainSource, sealsWithEntries, verifyStore } from './verify-store.ts'

@@ -37,9 +37,7 @@ export type PastUser = {
 
 /** The users at a time according to the audit log, and the times for which the log is complete. */
 export type RolesPast = {
-  readonly users: readonly PastUser[]
-  /** Every user about whom the audit log has an entry, then or later. */
-  readonly names: ReadonlySet<string>
+  readonly users: Iterable<PastUser>
   /** An entry after which the audit log is complete: earlier ones contradict each other. */
   readonly completeFrom: number | undefined
   /**
@@ -51,47 +49,54 @@ export type RolesPast = {
   readonly restored: { readonly id: number; readonly from: number; readonly until: number } | undefined
 }
 
-type State = { readonly holding: RecordedRoles; readonly disabled: boolean }
+/** The state of a user after the entries so far. `holding`: the JSON of an entry. */
+export type UserRecord = {
+  readonly holding: string | undefined
+  readonly disabled: boolean
+  /** False for a user who was removed by then. */
+  readonly exists: boolean
+}
+/** The users about whom the audit log has an entry, by name: a map, or what needs less memory. */
+export type UserRecords = {
+  readonly get: (name: string) => UserRecord | undefined
+  readonly set: (name: string, user: UserRecord) => unknown
+  readonly entries: () => Iterable<readonly [name: string, user: UserRecord]>
+}
+
+/** The time in question, with the last entry about roles whose time is not later. */
+export type PastMoment = { readonly time: number; readonly lastId: number | undefined }
 
 /**
- * Folds entries into what each user held at `time`. The state is that after the last entry whose time is not later,
+ * Folds entries into what each user held at a time. The state is that after the last entry whose time is not later,
  * with all entries before it, so that a clock that was set back does not repeat a state.
  */
 export class RolesAt {
   readonly #time: number
-  #users = new Map<string, State>()
-  /** Entries after the last one whose time is not later. */
-  #later: RoleEntry[] = []
-  readonly #names = new Set<string>()
-  /** Users about whom there are only later entries. */
-  readonly #earlier = new Map<string, State>()
+  readonly #lastId: number
+  readonly #records: UserRecords
   #completeFrom: number | undefined
   #lacksBeginning: number | undefined
   #restored: RolesPast['restored']
   #last: RoleEntry | undefined
 
-  constructor(time: number) {
+  constructor({ time, lastId = 0 }: PastMoment, records: UserRecords = new Map<string, UserRecord>()) {
     this.#time = time
+    this.#lastId = lastId
+    this.#records = records
   }
 
   add(entry: RoleEntry): void {
-    this.#later.push(entry)
-    if (entry.at > this.#time) return
-    for (const each of this.#later) this.#apply(each)
-    this.#later = []
+    if (entry.event === 'store.restored') this.#noteRestore(entry, entry.at <= this.#time)
+    else if (entry.id <= this.#lastId) this.#apply(entry)
+    else this.#learnFromLater(entry)
+    this.#last = entry
   }
 
   /** The state, after all entries have been added. */
   end(): RolesPast {
-    // If there is no earlier entry about a user, the first later one has what the user held before it.
-    for (const entry of this.#later) this.#learnFromLater(entry)
-    const users = [...this.#users, ...this.#earlier].map(([userName, { holding, disabled }]): PastUser => {
-      const [roles, permissions] = [lasting(holding, 'role', this.#time), lasting(holding, 'permission', this.#time)]
-      return { userName, disabled, roles, permissions, roleEnds: holding.ends.role }
-    })
+    const [records, time] = [this.#records, this.#time]
     return {
-      users,
-      names: this.#names,
+      users: { [Symbol.iterator]: () => usersAt(records, time) },
       completeFrom: this.#completeFrom,
       lacksBeginning: this.#lacksBeginning,
       restored: this.#restored,
@@ -99,48 +104,36 @@ export class RolesAt {
   }
 
   #apply(entry: RoleEntry): void {
-    const { event, target = '' } = entry
-    if (event === 'store.restored') this.#noteRestore(entry, entry.at <= this.#time)
-    else {
-      this.#learnBefore(entry)
-      this.#names.add(target)
-      const next = after(this.#users.get(target), entry)
-      if (next) this.#users.set(target, next)
-      else this.#users.delete(target)
-    }
-    this.#last = entry
+    const { target = '' } = entry
+    this.#records.set(target, after(this.#learnBefore(entry), entry))
   }
 
-  /** Compares the `before` of an entry with the result of the entries before it. */
-  #learnBefore({ event, target = '', before, at }: RoleEntry): void {
-    if (event === 'user.added') return
-    const state = this.#users.get(target)
+  /** The user before an entry: compares its `before` with the result of the entries before it. */
+  #learnBefore({ event, target = '', before, at }: RoleEntry): UserRecord {
+    const user = this.#records.get(target)
+    const isNew = user === undefined || !user.exists
+    if (event === 'user.added') return isNew ? nobody : user
     const was = holdingIn(before)
-    if (state === undefined) {
-      if (this.#names.has(target)) this.#completeFrom = at
+    if (isNew) {
+      if (user) this.#completeFrom = at
       else this.#noteLateBeginning(at)
-      this.#users.set(target, { holding: was ?? nothing, disabled: event === 'user.enabled' })
-    } else if (was && !isSame(state.holding, was, at)) {
-      this.#completeFrom = at
-      this.#users.set(target, { ...state, holding: was })
+      return { holding: was && before, disabled: event === 'user.enabled', exists: true }
     }
+    if (was === undefined || isSame(holdingOf(user), was, at)) return user
+    this.#completeFrom = at
+    return { ...user, holding: before }
   }
 
   #noteLateBeginning(at: number): void {
     this.#lacksBeginning = Math.max(this.#lacksBeginning ?? at, at)
   }
 
-  #learnFromLater(entry: RoleEntry): void {
-    const { event, target = '', before } = entry
-    if (event === 'store.restored') this.#noteRestore(entry, false)
-    else if (!this.#names.has(target)) {
-      this.#names.add(target)
-      if (event !== 'user.added') {
-        this.#noteLateBeginning(entry.at)
-        this.#earlier.set(target, { holding: holdingIn(before) ?? nothing, disabled: event === 'user.enabled' })
-      }
-    }
-    this.#last = entry
+  /** If there is no earlier entry about a user, the first later one has what the user held before it. */
+  #learnFromLater({ event, target = '', before, at }: RoleEntry): void {
+    if (this.#records.get(target)) return
+    const exists = event !== 'user.added'
+    if (exists) this.#noteLateBeginning(at)
+    this.#records.set(target, { holding: holdingIn(before) && before, disabled: event === 'user.enabled', exists })
   }
 
   /** `isPast`: whether the restore was before the time in question, which it then does not affect. */
@@ -154,13 +147,25 @@ export class RolesAt {
 
 const nothing: RecordedRoles = { roles: [], permissions: [], ends: { role: new Map(), permission: new Map() } }
 
-/** The state of a user after an entry. Undefined: the user no longer exists. */
-function after(state: State | undefined, { event, after: text, before }: RoleEntry): State | undefined {
-  const { holding = nothing, disabled = false } = state ?? {}
-  if (event === 'user.removed') return undefined
-  if (event === 'user.disabled' || event === 'user.enabled') return { holding, disabled: event === 'user.disabled' }
-  const is = holdingIn(text)
-  return { holding: is ?? holdingIn(before) ?? holding, disabled: event === 'user.added' ? false : disabled }
+const nobody: UserRecord = { holding: undefined, disabled: false, exists: false }
+
+const holdingOf = ({ holding }: UserRecord): RecordedRoles => holdingIn(holding) ?? nothing
+
+function* usersAt(records: UserRecords, time: number): Generator<PastUser> {
+  for (const [userName, user] of records.entries()) {
+    if (!user.exists) continue
+    const holding = holdingOf(user)
+    const [roles, permissions] = [lasting(holding, 'role', time), lasting(holding, 'permission', time)]
+    yield { userName, disabled: user.disabled, roles, permissions, roleEnds: holding.ends.role }
+  }
+}
+
+/** The state of a user after an entry. */
+function after(user: UserRecord, { event, after: text, before }: RoleEntry): UserRecord {
+  if (event === 'user.removed') return nobody
+  if (event === 'user.disabled' || event === 'user.enabled') return { ...user, disabled: event === 'user.disabled' }
+  const holding = [text, before].find((each) => holdingIn(each) !== undefined) ?? user.holding
+  return { holding, disabled: event === 'user.added' ? false : user.disabled, exists: true }
 }
 
 /** Whether both have the same names, except for those that had ended by then. */

@@ -80,7 +80,8 @@ export function auditOver(
       )
       return written.lost(entries, present)
     },
-    ofRoles: async (after) => await (await past()).ofRoles(after),
+    ofRoles: async (after, user) => await (await past()).ofRoles(after, user),
+    lastOfRoles: async (time) => await (await past()).lastOfRoles(time),
     beginning: async () => await (await past()).beginning(),
     lastHead: () => memory.head,
     head: async () => await (await seals()).head(),

@@ -39,6 +39,14 @@ export function keysOver(link: StoreLink, now: () => number, ends: GrantKeeper):
         const [row] = await keyRow(db, hash).execute()
         return row && keyOf(row)
       }),
+    count: () =>
+      link.read(async (db) => {
+        const { n } = await db
+          .selectFrom('apiKeys')
+          .select((eb) => eb.fn.countAll<number>().as('n'))
+          .executeTakeFirstOrThrow()
+        return Number(n)
+      }),
     list: (after, take) =>
       link.read(async (db) => {
         let names = db.selectFrom('apiKeys as one').select('one.name').distinct().orderBy('one.name')
