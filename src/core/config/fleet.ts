@@ -38,7 +38,7 @@ export const fleetServerSettings = {
   url: {
     type: 'url',
     required: true,
-    protocols: ['https:', 'http:'],
+    protocols: ['https', 'http'],
     doc: 'Base URL of svc serve or of a ServiceStack service',
   },
   types: {
@@ -69,7 +69,7 @@ export const fleetServerSettings = {
   },
   proxy: {
     type: 'url',
-    protocols: ['http:', 'https:'],
+    protocols: ['http', 'https'],
     doc: 'Proxy, in place of the one in HTTPS_PROXY or HTTP_PROXY',
   },
   insecureHttp: { type: 'flag', default: false, doc: 'Allows plain http to another machine' },
