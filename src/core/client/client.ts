@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { lazy, madeOnUse } from '../base/lazy.ts'
+import { lazy, madeOnUse, oncePerObject } from '../base/lazy.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from '../base/proxy-variables.ts'
 import {
   type ExecutionMode,
@@ -159,8 +159,12 @@ type Link = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
   readonly trust: Trust
-  readonly closed: AbortSignal
+  /** Each call in progress. */
+  readonly calls: Set<AbortController>
+  isClosed: boolean
 }
+
+const closed = (): Fault => new Fault('Interrupted', 'The client was closed')
 
 /**
  * The Service of a server, over HTTP. Throws `Fault` Usage for an unusable base URL, and Local for an unusable CA file
@@ -170,15 +174,18 @@ type Link = {
  */
 export function openClient(options: ClientOptions): Client {
   const address = readAddress(options.baseUrl, options.insecureHttp ?? false)
-  const life = new AbortController()
   const link: Link = {
     options,
     address,
     proxy: proxyFor(address, options.env ?? process.env),
     trust: options.trust ?? new Trust(options.caFile),
-    closed: life.signal,
+    calls: new Set(),
+    isClosed: false,
   }
-  const close = (): void => life.abort(new Fault('Interrupted', 'The client was closed'))
+  const close = (): void => {
+    link.isClosed = true
+    for (const call of link.calls) call.abort(closed())
+  }
   const ask: Client['ask'] = (request, call) => anything(link, request, call)
   return Object.assign(serviceOver(link), { ask, close, [Symbol.dispose]: close })
 }
@@ -312,7 +319,7 @@ type Exchanging = Pick<Underway, 'end' | 'progress' | 'hasTimeout'>
 
 /** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
-  { address, proxy, closed, options }: Link,
+  { address, proxy, calls, isClosed, options }: Link,
   call: Call,
   timeoutMs: number,
   request: unknown,
@@ -325,8 +332,10 @@ async function inTime<R>(
     isLate = true
     end.abort()
   }, ms)
-  const ends = [call.signal, closed]
-  for (const signal of ends) endBy(signal, end)
+  if (isClosed) end.abort(closed())
+  const ends = [callsOf(call.signal), calls]
+  for (const one of ends) one.add(end)
+  if (call.signal.aborted) end.abort(call.signal.reason)
   const progress: Progress = { stage: 'connecting' }
   const hasTimeout = call.timeoutMs !== undefined || options.timeoutMs !== undefined
   const presented: (Credential | undefined)[] = []
@@ -340,7 +349,7 @@ async function inTime<R>(
     throw transportFault(error, where) ?? error
   } finally {
     clearTimeout(timer)
-    for (const signal of ends) callsOf.get(signal)?.delete(end)
+    for (const one of ends) one.delete(end)
   }
 }
 
@@ -348,22 +357,14 @@ async function inTime<R>(
  * The calls in progress that a signal ends. They share a listener, because Node searches all listeners of a signal for
  * each that is added or removed. `AbortSignal.any` would take three times as long for each call.
  */
-const callsOf = new WeakMap<AbortSignal, Set<AbortController>>()
-
-function endBy(signal: AbortSignal, end: AbortController): void {
-  if (signal.aborted) end.abort(signal.reason)
-  const existing = callsOf.get(signal)
-  if (existing) {
-    existing.add(end)
-    return
-  }
-  const calls = new Set([end])
-  callsOf.set(signal, calls)
+const callsOf = oncePerObject((signal: AbortSignal): Set<AbortController> => {
+  const calls = new Set<AbortController>()
   const endAll = (): void => {
     for (const call of calls) call.abort(signal.reason)
   }
   signal.addEventListener('abort', endAll, { once: true })
-}
+  return calls
+})
 
 /** The default timeout of a call in milliseconds. `fresh`: the call waits for a new run. */
 export function patienceFor(request: unknown, fresh = false): number {
