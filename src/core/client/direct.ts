@@ -74,13 +74,14 @@ export function exchangeDirectly(
     }
     return true
   }
+  reading ??= Buffer.allocUnsafeSlow(65_536)
   const socket = connect({
     host,
     port,
     autoSelectFamilyAttemptTimeout: perAddressMs,
     // Without a stream's own buffer for each piece.
     onread: {
-      buffer: (reading ??= Buffer.allocUnsafeSlow(65_536)),
+      buffer: reading,
       callback: (length, buffer) => receive((buffer as Buffer).subarray(0, length)),
     },
   })
