@@ -63,9 +63,10 @@ export function askFor(
   const values = request as Readonly<Record<string, unknown>>
   const body = json === undefined ? undefined : Buffer.from(json)
   const query = body ? '' : queryOf(operation, values)
+  const method = verbOf(operation, call)
   return {
-    method: verbOf(operation, call),
-    path: `${client.prefix}${pathOf(operation, verbOf(operation, call), values)}${query === '' ? '' : `?${query}`}`,
+    method,
+    path: `${client.prefix}${pathOf(operation, method, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
       // Includes plain JSON, so that a server that does not know the run document can answer.
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
@@ -101,14 +102,16 @@ function pathOf(operation: Operation, verb: 'GET' | 'POST', values: Readonly<Rec
  * others need `wire`, which is loaded later, while the server works on its answer.
  */
 function queryOf(operation: Operation, values: Readonly<Record<string, unknown>>): string {
-  const pairs = Object.entries(operations[operation].request.fields).flatMap(([name, field]) => {
+  const pairs: string[] = []
+  for (const [name, field] of Object.entries(operations[operation].request.fields)) {
     const value = values[name]
-    if (value === undefined || value === null || value === '') return []
-    if (value instanceof Date) return [`${name}=${value.toISOString()}`]
-    if (Array.isArray(value)) return value.map((item) => `${name}=${encodeURIComponent(inList(String(item)))}`)
-    if (!asItIs.has(schemaOf(field).kind)) throw new TypeError(`${operation}: ${name} cannot be put into a query`)
-    return [`${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`]
-  })
+    if (value === undefined || value === null || value === '') continue
+    if (value instanceof Date) pairs.push(`${name}=${value.toISOString()}`)
+    else if (Array.isArray(value))
+      pairs.push(...value.map((item) => `${name}=${encodeURIComponent(inList(String(item)))}`))
+    else if (!asItIs.has(schemaOf(field).kind)) throw new TypeError(`${operation}: ${name} cannot be put into a query`)
+    else pairs.push(`${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`)
+  }
   return pairs.join('&')
 }
 /** A text of a list in JSV. */

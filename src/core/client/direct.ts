@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type * as Net from 'node:net'
 import type { Duplex } from 'node:stream'
 import { isLoopback } from '../base/loopback.ts'
 import type { Address } from './address.ts'
@@ -44,6 +44,8 @@ export const isDirect = (address: Address, { method, path, headers, body }: Clie
   target.test(path) &&
   Object.values(headers).every((value) => headerValue.test(value))
 
+/** Kept, because each call of `getBuiltinModule` reads all names that the module exports. */
+let net: typeof Net | undefined
 /** What a connection reads, until it is copied: one for all, because each piece is handled before the next is read. */
 let reading: Buffer | undefined
 
@@ -56,9 +58,10 @@ export function exchangeDirectly(
 ): Promise<Received> {
   if (signal.aborted) return Promise.reject(signal.reason as Error)
   const { promise, resolve, reject } = Promise.withResolvers<Received>()
-  const { connect, isIP } = process.getBuiltinModule('node:net')
+  net ??= process.getBuiltinModule('node:net')
   const { host, port } = address
-  progress.stage = isIP(host) === 0 ? 'resolving' : 'connecting'
+  const isName = net.isIP(host) === 0
+  progress.stage = isName ? 'resolving' : 'connecting'
   let receive = (chunk: Buffer): boolean => {
     progress.onAnswer?.()
     head ??= readHead(chunk)
@@ -75,7 +78,7 @@ export function exchangeDirectly(
     return true
   }
   reading ??= Buffer.allocUnsafeSlow(65_536)
-  const socket = connect({
+  const socket = net.connect({
     host,
     port,
     autoSelectFamilyAttemptTimeout: perAddressMs,
@@ -101,7 +104,7 @@ export function exchangeDirectly(
   })
   socket.once('connect', () => {
     progress.stage = 'asking'
-    const remote = socket.remoteAddress ?? ''
+    const remote = isName ? (socket.remoteAddress ?? '') : host
     if (address.loopbackOnly && !isLoopback(remote)) reject(leadsElsewhere(address, remote))
     else socket.write(requestText(address, ask), 'latin1', () => progress.onSent?.())
   })
@@ -109,12 +112,11 @@ export function exchangeDirectly(
     if (head) reject(cutShort(arrived.length - head.end))
     else handOver(undefined)
   })
-  socket.once('error', reject)
+  // A destroyed socket may still emit an error, which then changes nothing.
+  socket.on('error', reject)
 
   return promise.finally(() => {
     signal.removeEventListener('abort', abort)
-    // A destroyed socket may still emit an error, which is irrelevant.
-    socket.on('error', () => {})
     socket.destroy()
   })
 }
@@ -167,7 +169,7 @@ function readHead(bytes: Buffer): Head | undefined {
  * A connection for node:http that replays what has arrived, ending with `last` (undefined for the end of the stream),
  * and then what the caller pushes, up to the end of the stream. It discards what node:http writes: the request is already sent and must not be sent twice.
  */
-function replay(socket: Socket, arrived: Buffer, last: Buffer | undefined): Duplex {
+function replay(socket: Net.Socket, arrived: Buffer, last: Buffer | undefined): Duplex {
   const { Duplex } = process.getBuiltinModule('node:stream')
   const wire = new Duplex({
     read: () => socket.resume(),
