@@ -46,7 +46,7 @@ export const isDirect = (address: Address, { method, path, headers, body }: Clie
 
 /** Kept, because each call of `getBuiltinModule` reads all names that the module exports. */
 let net: typeof Net | undefined
-/** What a connection reads, until it is copied: one for all, because each piece is handled before the next is read. */
+/** Where each connection reads: one for all, because each piece is handled before the next is read. */
 let reading: Buffer | undefined
 
 /** Like `exchange`, for a request that `isDirect` accepts, without a proxy. */
