@@ -9,7 +9,7 @@
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -250,8 +250,10 @@ svc also waited for a processor. Where the time of a processor goes, at 64 at on
 ${costs.map(({ what, spent }) => `- ${what}: ${median(spent).toFixed(2)} s`).join('\n')}
 `
   process.stdout.write(report)
-  mkdirSync(new URL('results', import.meta.url), { recursive: true })
-  writeFileSync(new URL('results/fleet.md', import.meta.url), report)
+  const page = new URL('results/fleet.md', import.meta.url)
+  // What people wrote below the figures stays.
+  const [, ...notes] = readFileSync(page, 'utf8').split(/^(?=## )/m)
+  writeFileSync(page, [report, ...notes].join('\n'))
 } finally {
   exporter.kill()
   child.kill()

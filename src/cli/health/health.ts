@@ -157,6 +157,7 @@ export function withUnread(
 /** Leaves out the types without a monitor that `--only` and `--skip` select, if another type has one. */
 function withoutUnmatched(outcomes: readonly HealthOutcome[]): readonly HealthOutcome[] {
   const unmatched = outcomes.filter(({ fault }) => fault?.details.nothingSelected === true)
+  if (unmatched.length === 0) return outcomes
   const others = outcomes.filter((outcome) => !unmatched.includes(outcome))
   const [first, another] = unmatched
   if (!first?.fault || (!another && others.length === 0)) return outcomes

@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { lazy, madeOnUse } from '../base/lazy.ts'
+import { lazy, madeOnUse, oncePerObject } from '../base/lazy.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from '../base/proxy-variables.ts'
 import {
   type ExecutionMode,
@@ -63,9 +63,10 @@ export function askFor(
   const values = request as Readonly<Record<string, unknown>>
   const body = json === undefined ? undefined : Buffer.from(json)
   const query = body ? '' : queryOf(operation, values)
+  const method = verbOf(operation, call)
   return {
-    method: verbOf(operation, call),
-    path: `${client.prefix}${pathOf(operation, verbOf(operation, call), values)}${query === '' ? '' : `?${query}`}`,
+    method,
+    path: `${client.prefix}${pathOf(operation, method, values)}${query === '' ? '' : `?${query}`}`,
     headers: {
       // Includes plain JSON, so that a server that does not know the run document can answer.
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
@@ -101,14 +102,16 @@ function pathOf(operation: Operation, verb: 'GET' | 'POST', values: Readonly<Rec
  * others need `wire`, which is loaded later, while the server works on its answer.
  */
 function queryOf(operation: Operation, values: Readonly<Record<string, unknown>>): string {
-  const pairs = Object.entries(operations[operation].request.fields).flatMap(([name, field]) => {
+  const pairs: string[] = []
+  for (const [name, field] of Object.entries(operations[operation].request.fields)) {
     const value = values[name]
-    if (value === undefined || value === null || value === '') return []
-    if (value instanceof Date) return [`${name}=${value.toISOString()}`]
-    if (Array.isArray(value)) return value.map((item) => `${name}=${encodeURIComponent(inList(String(item)))}`)
-    if (!asItIs.has(schemaOf(field).kind)) throw new TypeError(`${operation}: ${name} cannot be put into a query`)
-    return [`${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`]
-  })
+    if (value === undefined || value === null || value === '') continue
+    if (value instanceof Date) pairs.push(`${name}=${value.toISOString()}`)
+    else if (Array.isArray(value))
+      pairs.push(...value.map((item) => `${name}=${encodeURIComponent(inList(String(item)))}`))
+    else if (!asItIs.has(schemaOf(field).kind)) throw new TypeError(`${operation}: ${name} cannot be put into a query`)
+    else pairs.push(`${name}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`)
+  }
   return pairs.join('&')
 }
 /** A text of a list in JSV. */
@@ -159,8 +162,12 @@ type Link = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
   readonly trust: Trust
-  readonly closed: AbortSignal
+  /** Each call in progress. */
+  readonly calls: Set<AbortController>
+  isClosed: boolean
 }
+
+const closed = (): Fault => new Fault('Interrupted', 'The client was closed')
 
 /**
  * The Service of a server, over HTTP. Throws `Fault` Usage for an unusable base URL, and Local for an unusable CA file
@@ -170,15 +177,18 @@ type Link = {
  */
 export function openClient(options: ClientOptions): Client {
   const address = readAddress(options.baseUrl, options.insecureHttp ?? false)
-  const life = new AbortController()
   const link: Link = {
     options,
     address,
     proxy: proxyFor(address, options.env ?? process.env),
     trust: options.trust ?? new Trust(options.caFile),
-    closed: life.signal,
+    calls: new Set(),
+    isClosed: false,
   }
-  const close = (): void => life.abort(new Fault('Interrupted', 'The client was closed'))
+  const close = (): void => {
+    link.isClosed = true
+    for (const call of link.calls) call.abort(closed())
+  }
   const ask: Client['ask'] = (request, call) => anything(link, request, call)
   return Object.assign(serviceOver(link), { ask, close, [Symbol.dispose]: close })
 }
@@ -312,7 +322,7 @@ type Exchanging = Pick<Underway, 'end' | 'progress' | 'hasTimeout'>
 
 /** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
-  { address, proxy, closed, options }: Link,
+  { address, proxy, calls, isClosed, options }: Link,
   call: Call,
   timeoutMs: number,
   request: unknown,
@@ -325,8 +335,10 @@ async function inTime<R>(
     isLate = true
     end.abort()
   }, ms)
-  const ends = [call.signal, closed]
-  for (const signal of ends) endBy(signal, end)
+  if (isClosed) end.abort(closed())
+  const ends = [callsOf(call.signal), calls]
+  for (const one of ends) one.add(end)
+  if (call.signal.aborted) end.abort(call.signal.reason)
   const progress: Progress = { stage: 'connecting' }
   const hasTimeout = call.timeoutMs !== undefined || options.timeoutMs !== undefined
   const presented: (Credential | undefined)[] = []
@@ -340,7 +352,7 @@ async function inTime<R>(
     throw transportFault(error, where) ?? error
   } finally {
     clearTimeout(timer)
-    for (const signal of ends) callsOf.get(signal)?.delete(end)
+    for (const one of ends) one.delete(end)
   }
 }
 
@@ -348,22 +360,14 @@ async function inTime<R>(
  * The calls in progress that a signal ends. They share a listener, because Node searches all listeners of a signal for
  * each that is added or removed. `AbortSignal.any` would take three times as long for each call.
  */
-const callsOf = new WeakMap<AbortSignal, Set<AbortController>>()
-
-function endBy(signal: AbortSignal, end: AbortController): void {
-  if (signal.aborted) end.abort(signal.reason)
-  const existing = callsOf.get(signal)
-  if (existing) {
-    existing.add(end)
-    return
-  }
-  const calls = new Set([end])
-  callsOf.set(signal, calls)
+const callsOf = oncePerObject((signal: AbortSignal): Set<AbortController> => {
+  const calls = new Set<AbortController>()
   const endAll = (): void => {
     for (const call of calls) call.abort(signal.reason)
   }
   signal.addEventListener('abort', endAll, { once: true })
-}
+  return calls
+})
 
 /** The default timeout of a call in milliseconds. `fresh`: the call waits for a new run. */
 export function patienceFor(request: unknown, fresh = false): number {

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type * as Net from 'node:net'
 import type { Duplex } from 'node:stream'
 import { isLoopback } from '../base/loopback.ts'
 import type { Address } from './address.ts'
@@ -44,6 +44,11 @@ export const isDirect = (address: Address, { method, path, headers, body }: Clie
   target.test(path) &&
   Object.values(headers).every((value) => headerValue.test(value))
 
+/** Kept, because each call of `getBuiltinModule` reads all names that the module exports. */
+let net: typeof Net | undefined
+/** Where each connection reads: one for all, because each piece is handled before the next is read. */
+let reading: Buffer | undefined
+
 /** Like `exchange`, for a request that `isDirect` accepts, without a proxy. */
 export function exchangeDirectly(
   address: Address,
@@ -53,18 +58,45 @@ export function exchangeDirectly(
 ): Promise<Received> {
   if (signal.aborted) return Promise.reject(signal.reason as Error)
   const { promise, resolve, reject } = Promise.withResolvers<Received>()
-  const { connect, isIP } = process.getBuiltinModule('node:net')
+  net ??= process.getBuiltinModule('node:net')
   const { host, port } = address
-  progress.stage = isIP(host) === 0 ? 'resolving' : 'connecting'
-  const socket = connect({ host, port, autoSelectFamilyAttemptTimeout: perAddressMs })
+  const isName = net.isIP(host) === 0
+  progress.stage = isName ? 'resolving' : 'connecting'
+  let receive = (chunk: Buffer): boolean => {
+    progress.onAnswer?.()
+    head ??= readHead(chunk)
+    if (!head || arrived.length + chunk.length > head.end + head.length) {
+      handOver(Buffer.from(chunk))
+      return true
+    }
+    progress.stage = 'reading'
+    arrived.add(chunk)
+    if (arrived.length === head.end + head.length) {
+      const { status, reason, headers, rawHeaders } = head
+      resolve({ status, reason, headers, rawHeaders, bytes: arrived.bytes().subarray(head.end) })
+    }
+    return true
+  }
+  reading ??= Buffer.allocUnsafeSlow(65_536)
+  const socket = net.connect({
+    host,
+    port,
+    autoSelectFamilyAttemptTimeout: perAddressMs,
+    // Without a stream's own buffer for each piece.
+    onread: {
+      buffer: reading,
+      callback: (length, buffer) => receive((buffer as Buffer).subarray(0, length)),
+    },
+  })
   const abort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
 
   const arrived = new BoundedBuffer(Number.NaN)
   let head: Head | undefined
   const handOver = (last: Buffer | undefined): void => {
-    socket.removeAllListeners('data').removeAllListeners('end')
+    socket.removeAllListeners('end')
     const wire = replay(socket, arrived.bytes(), last)
+    receive = (chunk) => wire.push(Buffer.from(chunk))
     exchange(address, ask, { proxy: undefined, tls: undefined, sent: wire }, signal, progress).then(resolve, reject)
   }
   socket.once('lookup', () => {
@@ -72,30 +104,19 @@ export function exchangeDirectly(
   })
   socket.once('connect', () => {
     progress.stage = 'asking'
-    const remote = socket.remoteAddress ?? ''
+    const remote = isName ? (socket.remoteAddress ?? '') : host
     if (address.loopbackOnly && !isLoopback(remote)) reject(leadsElsewhere(address, remote))
     else socket.write(requestText(address, ask), 'latin1', () => progress.onSent?.())
-  })
-  socket.on('data', (chunk: Buffer) => {
-    progress.onAnswer?.()
-    head ??= readHead(chunk)
-    if (!head || arrived.length + chunk.length > head.end + head.length) return handOver(chunk)
-    progress.stage = 'reading'
-    arrived.add(chunk)
-    if (arrived.length < head.end + head.length) return
-    const { status, reason, headers, rawHeaders } = head
-    resolve({ status, reason, headers, rawHeaders, bytes: arrived.bytes().subarray(head.end) })
   })
   socket.once('end', () => {
     if (head) reject(cutShort(arrived.length - head.end))
     else handOver(undefined)
   })
-  socket.once('error', reject)
+  // A destroyed socket may still emit an error, which then changes nothing.
+  socket.on('error', reject)
 
   return promise.finally(() => {
     signal.removeEventListener('abort', abort)
-    // A destroyed socket may still emit an error, which is irrelevant.
-    socket.on('error', () => {})
     socket.destroy()
   })
 }
@@ -146,9 +167,9 @@ function readHead(bytes: Buffer): Head | undefined {
 
 /**
  * A connection for node:http that replays what has arrived, ending with `last` (undefined for the end of the stream),
- * and then what follows. It discards what node:http writes: the request is already sent and must not be sent twice.
+ * and then what the caller pushes, up to the end of the stream. It discards what node:http writes: the request is already sent and must not be sent twice.
  */
-function replay(socket: Socket, arrived: Buffer, last: Buffer | undefined): Duplex {
+function replay(socket: Net.Socket, arrived: Buffer, last: Buffer | undefined): Duplex {
   const { Duplex } = process.getBuiltinModule('node:stream')
   const wire = new Duplex({
     read: () => socket.resume(),
@@ -156,9 +177,6 @@ function replay(socket: Socket, arrived: Buffer, last: Buffer | undefined): Dupl
   })
   if (arrived.length > 0) wire.push(arrived)
   wire.push(last ?? null)
-  socket.on('data', (chunk) => {
-    if (!wire.push(chunk)) socket.pause()
-  })
   socket.once('end', () => wire.push(null))
   socket.on('error', (error) => wire.destroy(error))
   return wire

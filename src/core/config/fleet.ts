@@ -19,6 +19,7 @@ import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { parseDocument } from './document.ts'
 import { configTrust, readFile } from './find.ts'
 import { line, type Placed, refusal } from './load.ts'
+import { plainListOf } from './plain-list.ts'
 
 const typeMistake = (text: string): string | undefined => {
   if (text === 'all' || ServerType.values.some((type) => type === text)) return undefined
@@ -38,7 +39,7 @@ export const fleetServerSettings = {
   url: {
     type: 'url',
     required: true,
-    protocols: ['https:', 'http:'],
+    protocols: ['https', 'http'],
     doc: 'Base URL of svc serve or of a ServiceStack service',
   },
   types: {
@@ -69,7 +70,7 @@ export const fleetServerSettings = {
   },
   proxy: {
     type: 'url',
-    protocols: ['http:', 'https:'],
+    protocols: ['http', 'https'],
     doc: 'Proxy, in place of the one in HTTPS_PROXY or HTTP_PROXY',
   },
   proxyUsername: { type: 'text', doc: 'User at the proxy, with proxyPassword' },
@@ -120,13 +121,13 @@ export async function loadFleet(options: FleetOptions): Promise<Fleet> {
   const trust = configTrust({ platform, uid, files: filesWithin(patienceMs) })
   const text = (await readFile({ path: file, from: '--fleet' }, trust)) ?? ''
   options.onLength(text.length)
-  const json = jsonOf(text)
+  const simple = jsonOf(text) ?? plainListOf('servers', text)
   const document = lazy(async () => await parseDocument(text))
-  if (json === undefined) {
+  if (simple === undefined) {
     const { problems } = await document.get()
     if (problems.length > 0) throw await refused(file, text, problems, true)
   }
-  const value = json ?? (await document.get()).value
+  const value = simple ?? (await document.get()).value
   const context: SettingsContext = { env, folder: paths.dirname(file), keychain }
   const { values, problems, warnings } = readSettings(fleetSettings, value, context)
   const placed = async (all: readonly Problem[]): Promise<readonly PlacedProblem[]> =>

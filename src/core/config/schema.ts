@@ -353,7 +353,7 @@ function shapeOf(setting: Setting): Json {
       if (setting.negatable) return orNegation(someText)
       return setting.pattern ? { type: 'string', pattern: setting.pattern.source } : someText
     case 'url': {
-      const url = { type: 'string', pattern: `^(${setting.protocols.map((p) => p.split(':', 1)[0]).join('|')}):` }
+      const url = { type: 'string', pattern: `^(${setting.protocols.join('|')}):` }
       return setting.orSecret ? { anyOf: [url, secretShape] } : url
     }
     case 'number':

@@ -44,17 +44,30 @@ export type At = {
   readonly warn: (message: string) => void
 }
 
-export const place = (path: readonly (string | number)[], reading: SettingsReading): At => ({
-  reading,
-  in: (step) => place([...path, step], reading),
-  report: (message) => {
-    reading.problems.push({ path, message })
+class Place implements At {
+  readonly reading: SettingsReading
+  readonly #path: readonly (string | number)[]
+
+  constructor(path: readonly (string | number)[], reading: SettingsReading) {
+    this.#path = path
+    this.reading = reading
+  }
+
+  in(step: string | number): At {
+    return new Place([...this.#path, step], this.reading)
+  }
+
+  report(message: string): undefined {
+    this.reading.problems.push({ path: this.#path, message })
     return undefined
-  },
-  warn: (message) => {
-    reading.warnings.push({ path, message })
-  },
-})
+  }
+
+  warn(message: string): void {
+    this.reading.warnings.push({ path: this.#path, message })
+  }
+}
+
+export const place = (path: readonly (string | number)[], reading: SettingsReading): At => new Place(path, reading)
 
 /** A map from YAML. */
 export type Raw = Readonly<Record<string, unknown>>
@@ -231,24 +244,27 @@ function tlsValue(setting: Setting, value: unknown): unknown {
 
 function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
   if (!isMap(raw)) return at.report(`must be settings (\`name: value\`), not ${describe(raw)}`)
-  const written = new Map(Object.keys(spec).map((name) => [name, nameIn(raw, name, spec)] as const))
-  const accepted = new Set(written.values())
   for (const key of Object.keys(raw)) {
-    if (!accepted.has(key)) at.in(key).report(unknownSetting(key, spec, at.reading.context))
+    if (Object.hasOwn(spec, key) || Object.keys(spec).some((name) => nameIn(raw, name, spec) === key)) continue
+    at.in(key).report(unknownSetting(key, spec, at.reading.context))
   }
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(spec)) {
-    const key = written.get(name) ?? name
-    const here = at.in(key)
+    const key = nameIn(raw, name, spec)
     const own = Object.hasOwn(raw, key) ? raw[key] : undefined
-    const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
-    if (value === null) here.report('has no value: give it one, or remove the line')
-    else if (value !== undefined) {
-      values[name] = read(setting, value, here)
-      const { needs } = setting
-      if (needs !== undefined && raw[needs] === undefined) here.report(`needs \`${needs}:\` beside it`)
-    } else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
-    else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
+    if (own === undefined) {
+      if (setting.required) at.in(key).report(`is missing: add \`${name}:\` (${setting.doc})`)
+      else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
+      continue
+    }
+    const here = at.in(key)
+    if (own === null) {
+      here.report('has no value: give it one, or remove the line')
+      continue
+    }
+    values[name] = read(setting, name === 'tls' ? tlsValue(setting, own) : own, here)
+    const { needs } = setting
+    if (needs !== undefined && raw[needs] === undefined) here.report(`needs \`${needs}:\` beside it`)
   }
   reportCrossedBounds(spec, raw, values, at)
   return values
@@ -450,8 +466,8 @@ const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i
 function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined {
   const written = readText(value, at)
   if (written === undefined) return undefined
-  const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
-  const url = URL.canParse(written) ? new URL(written) : undefined
+  const { protocols: schemes } = setting
+  const url = URL.parse(written)
   const [, authority = ''] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(written) ?? []
   const inHost = variableMistake(authority.replace(/^.*@/s, '')) ?? onlyVariableMistake(written)
   if (inHost !== undefined) return at.report(inHost)
@@ -467,10 +483,11 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   if (!schemes.includes(scheme)) {
     return at.report(`begins with ${scheme}:, but must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
   }
-  if (url.password !== '' || [...url.searchParams.keys()].some((key) => passwordParameter.test(key))) {
+  const parameters = url.search === '' ? [] : [...url.searchParams.keys()]
+  if (url.password !== '' || parameters.some((key) => passwordParameter.test(key))) {
     return at.report('contains a password: remove it, and refer to it with {env: NAME} or {file: /path}')
   }
-  if (url.hostname === '' && !url.searchParams.has('host')) return at.report('has no host: write it after the //')
+  if (url.hostname === '' && !parameters.includes('host')) return at.report('has no host: write it after the //')
   return written
 }
 

@@ -17,7 +17,8 @@ import { readScalar } from './scalars.ts'
 const lenient: Rules = {
   unset: (schema, json) => json === null || json === undefined || (json === '' && schema.kind !== 'text'),
   skipsUnsetItems: true,
-  memberName: (schema, written) => (memberNamed(schema, written) ? written : written.replaceAll('_', '')),
+  memberName: (schema, written) =>
+    written.includes('_') && !memberNamed(schema, written) ? written.replaceAll('_', '') : written,
   scalar: (schema, json) => {
     if (schema.kind === 'text' && typeof json === 'string') return json
     if (schema.kind === 'date' && typeof json === 'number') return readScalar(schema, `/Date(${json})/`)

@@ -57,28 +57,29 @@ export const memberNamed = (schema: Dto, name: string): Member | undefined => {
  * unknown names are dropped. The result is in the schema's order.
  */
 export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, value: T]>): readonly Picked<T>[] => {
-  const members = new Map<Member, { written: string; values: [T, ...T[]]; otherSpelling?: string | undefined }>()
+  type Entry = { member: Member; written: string; values: [T, ...T[]]; otherSpelling?: string | undefined }
+  const byMember = new Map<Member, Entry>()
   for (const [written, value] of pairs) {
     const member = memberNamed(schema, written)
     if (!member) continue
-    const before = members.get(member)
+    const before = byMember.get(member)
     if (!before) {
-      members.set(member, { written, values: [value] })
+      byMember.set(member, { member, written, values: [value] })
       continue
     }
     const exact = written === member.name
     const differs = before.written !== written && before.values.some((other) => !isSame(other, value))
     const otherSpelling = before.otherSpelling ?? (differs ? (exact ? before.written : written) : undefined)
-    if (exact && before.written !== member.name) members.set(member, { written, values: [value], otherSpelling })
+    if (exact && before.written !== member.name)
+      byMember.set(member, { member, written, values: [value], otherSpelling })
     else {
       if (exact || before.written !== member.name) before.values.push(value)
       before.otherSpelling = otherSpelling
     }
   }
-  return membersOf(schema).flatMap((member) => {
-    const entry = members.get(member)
-    return entry ? [{ member, ...entry }] : []
-  })
+  return membersOf(schema)
+    .map((member) => byMember.get(member))
+    .filter((one) => one !== undefined)
 }
 
 /** Whether two values of a field are the same. */

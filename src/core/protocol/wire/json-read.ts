@@ -113,8 +113,8 @@ export const exactRules = (read: (schema: Scalar, json: unknown) => ScalarValue 
 export const walkDto = (schema: Dto, json: object, rules: Rules, problems: FieldFault[], path = ''): WireValues => {
   const values: WireValues = {}
   const { memberName } = rules
-  const all = Object.entries(json)
-  const pairs = memberName ? all.map(([written, value]) => [memberName(schema, written), value] as const) : all
+  const pairs = Object.entries(json)
+  if (memberName) for (const pair of pairs) pair[0] = memberName(schema, pair[0])
   const pickFrom = rules.refusesTwoSpellings ? pickFromRequest : pick
   for (const { member, written, values: texts } of pickFrom(schema, pairs)) {
     const value = texts.at(-1)
