@@ -159,8 +159,10 @@ type Link = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
   readonly trust: Trust
-  readonly closed: AbortSignal
+  readonly life: Life
 }
+/** The calls in progress of a client, and the fault of each call once the client is closed. */
+type Life = { readonly calls: Set<AbortController>; closed?: Fault }
 
 /**
  * The Service of a server, over HTTP. Throws `Fault` Usage for an unusable base URL, and Local for an unusable CA file
@@ -170,15 +172,18 @@ type Link = {
  */
 export function openClient(options: ClientOptions): Client {
   const address = readAddress(options.baseUrl, options.insecureHttp ?? false)
-  const life = new AbortController()
+  const life: Life = { calls: new Set() }
   const link: Link = {
     options,
     address,
     proxy: proxyFor(address, options.env ?? process.env),
     trust: options.trust ?? new Trust(options.caFile),
-    closed: life.signal,
+    life,
   }
-  const close = (): void => life.abort(new Fault('Interrupted', 'The client was closed'))
+  const close = (): void => {
+    life.closed ??= new Fault('Interrupted', 'The client was closed')
+    for (const call of life.calls) call.abort(life.closed)
+  }
   const ask: Client['ask'] = (request, call) => anything(link, request, call)
   return Object.assign(serviceOver(link), { ask, close, [Symbol.dispose]: close })
 }
@@ -312,7 +317,7 @@ type Exchanging = Pick<Underway, 'end' | 'progress' | 'hasTimeout'>
 
 /** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
-  { address, proxy, closed, options }: Link,
+  { address, proxy, life, options }: Link,
   call: Call,
   timeoutMs: number,
   request: unknown,
@@ -325,8 +330,9 @@ async function inTime<R>(
     isLate = true
     end.abort()
   }, ms)
-  const ends = [call.signal, closed]
-  for (const signal of ends) endBy(signal, end)
+  endBy(call.signal, end)
+  life.calls.add(end)
+  if (life.closed) end.abort(life.closed)
   const progress: Progress = { stage: 'connecting' }
   const hasTimeout = call.timeoutMs !== undefined || options.timeoutMs !== undefined
   const presented: (Credential | undefined)[] = []
@@ -340,7 +346,8 @@ async function inTime<R>(
     throw transportFault(error, where) ?? error
   } finally {
     clearTimeout(timer)
-    for (const signal of ends) callsOf.get(signal)?.delete(end)
+    callsOf.get(call.signal)?.delete(end)
+    life.calls.delete(end)
   }
 }
 
