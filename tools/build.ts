@@ -231,11 +231,24 @@ const { output } = await bundle.write({
           'src/core/checks/kinds/index.ts',
           'src/core/checks/kinds/configuration.ts',
           'src/core/checks/kinds/host.ts',
+          'src/core/base/net/http/coding.ts',
           'src/core/config/index.ts',
           'src/core/store/index.ts',
         ),
       },
       { name: 'queries', test: modules('src/core/checks/database/queries.ts', 'src/core/checks/database/session.ts') },
+      // What most kinds of monitors with a connection load, and what those load that send HTTP requests.
+      {
+        name: 'eager-network',
+        test: modules(
+          'src/core/base/net/json.ts',
+          'src/core/base/net/tls-connect.ts',
+          'src/core/checks/assert/nonce.ts',
+          'src/core/checks/assert/xml.ts',
+          'src/core/checks/recognition/index.ts',
+        ),
+      },
+      { name: 'eager-http', test: modules('src/core/checks/kinds/http/index.ts') },
       { name: 'sqlite', test: modules('src/core/checks/kinds/sqlite/index.ts') },
       { name: 'eager-client', test: modules('src/core/client/index.ts') },
       {
@@ -295,8 +308,14 @@ const notices = [...shippedPackages].sort().map(notice)
 writeFileSync(`${root}dist/licenses.txt`, notices.join(`\n${'-'.repeat(80)}\n\n`))
 
 // Which modules each chunk holds: the start-up test pins what a command loads by their names.
-const contents = chunks.flatMap((file) => {
-  const { fileName, moduleIds } = file === start ? { ...file, fileName: 'main.cjs' } : file
-  return file.fileName === 'main.cjs' ? [] : [[fileName, moduleIds.map((id) => id.replace(root, '').replace(/^\0.*/, ''))]]
-})
+const contents = chunks.flatMap((file) =>
+  file.fileName === 'main.cjs'
+    ? []
+    : [
+        [
+          file === start ? 'main.cjs' : file.fileName,
+          file.moduleIds.map((id) => id.replace(root, '').replace(/^\0.*/, '')),
+        ],
+      ],
+)
 writeFileSync(`${root}dist/modules.json`, JSON.stringify(Object.fromEntries(contents), null, 1))
