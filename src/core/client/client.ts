@@ -1,5 +1,5 @@
 import { Fault } from '../base/errors.ts'
-import { lazy, madeOnUse } from '../base/lazy.ts'
+import { lazy } from '../base/lazy.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from '../base/proxy-variables.ts'
 import {
   type ExecutionMode,
@@ -189,19 +189,20 @@ export function openClient(options: ClientOptions): Client {
 }
 
 const method =
-  <O extends Operation>(operation: O) =>
-  (link: Link) =>
+  <O extends Operation>(link: Link, operation: O) =>
   (request: Request<O>, call: Call): Promise<Response<O>> => {
     const { inTurn } = link.options
     return inTurn ? inTurn(() => perform(link, operation, request, call)) : perform(link, operation, request, call)
   }
-const names = Object.keys(operations) as readonly Operation[]
-/** One method for each row of the table; `method` gives each its type. */
-const serviceOver = madeOnUse<Link, Service>(
-  Object.fromEntries(names.map((operation) => [operation, method(operation)])) as unknown as {
-    readonly [O in Operation]: (link: Link) => Service[O]
-  },
-)
+/** One method for each row of the table, made on use: most commands call one. */
+const serviceOver = (link: Link): Service =>
+  new Proxy({} as Service, {
+    get: (made, name) => {
+      if (!Object.hasOwn(made, name) && Object.hasOwn(operations, name))
+        Reflect.set(made, name, method(link, name as Operation))
+      return Reflect.get(made, name) as unknown
+    },
+  })
 
 async function perform<O extends Operation>(
   link: Link,
