@@ -1,5 +1,4 @@
 import { isAbsolute } from 'node:path'
-import { oncePerObject } from '../lazy.ts'
 import { didYouMean } from '../suggest.ts'
 import { onlyVariableMistake, secretMistake, variableMistake, willFail } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
@@ -209,13 +208,9 @@ export function otherWord(name: string, spec: SettingsSpec): string | undefined 
   return other === undefined || Object.hasOwn(spec, other) ? undefined : other
 }
 
-const otherWords = oncePerObject(
-  (spec: SettingsSpec) => new Map(Object.keys(spec).map((name) => [name, otherWord(name, spec)])),
-)
-
 /** The name under which a map has a setting: its own, or the other word for it. */
 function nameIn(raw: Raw, name: string, spec: SettingsSpec): string {
-  const other = otherWords(spec).get(name)
+  const other = otherWord(name, spec)
   return other !== undefined && Object.hasOwn(raw, other) && !Object.hasOwn(raw, name) ? other : name
 }
 
@@ -244,21 +239,16 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(spec)) {
     const key = written.get(name) ?? name
-    const own = Object.hasOwn(raw, key) ? raw[key] : undefined
-    // Most settings are missing in most entries.
-    if (own === undefined && !setting.required) {
-      const usual = defaultOf(setting)
-      if (usual !== undefined) values[name] = usual
-      continue
-    }
     const here = at.in(key)
+    const own = Object.hasOwn(raw, key) ? raw[key] : undefined
     const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
     if (value === null) here.report('has no value: give it one, or remove the line')
     else if (value !== undefined) {
       values[name] = read(setting, value, here)
       const { needs } = setting
       if (needs !== undefined && raw[needs] === undefined) here.report(`needs \`${needs}:\` beside it`)
-    } else here.report(`is missing: add \`${name}:\` (${setting.doc})`)
+    } else if (setting.required) here.report(`is missing: add \`${name}:\` (${setting.doc})`)
+    else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
   reportCrossedBounds(spec, raw, values, at)
   return values

@@ -110,19 +110,12 @@ async function receive(
   const chunks: Buffer[] = []
   let length = 0
   try {
-    // `for await` would make an iterator and watch the end of the stream for each answer, which costs more than the rest.
-    await new Promise<void>((resolve, reject) => {
-      const closed = (): void =>
-        reject(answer.errored ?? Object.assign(new Error('closed'), { code: 'ERR_STREAM_PREMATURE_CLOSE' }))
-      answer.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
-        length += chunk.length
-        if (length > max) resolve()
-      })
-      answer.once('end', resolve)
-      answer.once('close', closed)
-      if (answer.destroyed) closed()
-    })
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      // Leaving the loop destroys the response and its socket.
+      if (length > max) break
+    }
   } catch (error) {
     const systemError = error as NodeJS.ErrnoException
     const parsing = unreadable()
@@ -133,9 +126,6 @@ async function receive(
     const announced = answer.headers['content-length']
     const whole = announced === undefined ? '' : ` of ${showBytes(Number(announced))}`
     throw new ProbeError('protocol', `${address} sent an incomplete response: ${showBytes(length)}${whole}`)
-  } finally {
-    // With its socket, if there is more.
-    answer.destroy()
   }
   const bytes = Buffer.concat(chunks)
   return { bytes: bytes.subarray(0, max), more: length > max }
