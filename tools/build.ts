@@ -81,10 +81,11 @@ function withoutRuntime(code: string): string {
   return code
     .replace(`const require_rolldown_runtime=${runtime};`, '')
     .replace(`require_rolldown_runtime=${runtime},`, '')
-    .replaceAll(
-      /require_rolldown_runtime\.n\(\{([^{}]*)\}\)/g,
-      (_, members: string) => `{${members.replaceAll(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')}}`,
-    )
+    .replaceAll(/require_rolldown_runtime\.n\(\{([^{}]*)\}\)/g, (_, members: string) => {
+      const getters = members.replaceAll(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')
+      if (getters.includes('=>')) throw new Error(`a chunk gives a member in another form: ${getters.slice(0, 200)}`)
+      return `{${getters}}`
+    })
     .replaceAll('require_rolldown_runtime.', `${runtime}.`)
 }
 
@@ -277,7 +278,7 @@ for (const file of output) {
   const code = inAscii(loadedOnUse(readFileSync(path, 'utf8')))
   writeFileSync(path, file.moduleIds.some((id) => packageOf(id)) ? code : plainExports(code))
 }
-// The entry is the chunk that it would load, under the entry's name.
+// The chunk of the start takes the place of the entry, a file that would only load it.
 const chunks = output.filter((file) => file.type === 'chunk')
 const start = chunks.find(({ name }) => name === 'eager-start')
 if (!start) throw new Error('the bundle has no chunk of the start')
@@ -287,6 +288,7 @@ for (const { fileName } of chunks) {
   const path = `${root}dist/${fileName}`
   writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`./${start.fileName}`, './main.cjs'))
 }
+if (entryExports.length === 0) throw new Error('the entry exports nothing')
 const ofEntry = entryExports.map((line) => line.replace('require_eager_start', 'exports'))
 writeFileSync(entry, `${readFileSync(`${root}dist/${start.fileName}`, 'utf8')};${ofEntry.join(';')}`)
 rmSync(`${root}dist/${start.fileName}`)
