@@ -124,12 +124,27 @@ describe('the modules that each command loads limit its start-up', () => {
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`])
+    const args = ['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`]
+    const loaded = await loadedBy(args)
+    const asJson = await loadedBy([...args, '--json'])
     server.close()
+    expect(asJson).not.toContain('cli/health/screen')
     expect(loaded).not.toMatch(
       /core\/(checks\/kinds|store|config|server)\/|package |cli\/(credentials|keychain|settings\/p)/,
     )
     pinned('health-server', loaded)
+  })
+
+  test('svc health at a server loads the screen while the server works', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`], async (child) => {
+      await once(server, 'request')
+      child.kill('SIGUSR2')
+    })
+    server.close()
+    expect(loaded).toContain('src/cli/health/screen.ts')
   })
 
   test('svc health in process loads no HTTP server and only the drivers that it needs', async () => {

@@ -66,10 +66,28 @@ function loadedOnUse(code: string): string {
  * the shape of any other anew with each of its hundreds of properties.
  */
 const plainExports = (code: string): string =>
-  `exports=module.exports=Object.create(null);${code.replaceAll(
+  `exports=module.exports=Object.create(null);${withoutRuntime(code).replaceAll(
     /Object\.defineProperty\(exports,"([\w$]+)",\{enumerable:!0,get:function\(\)\{return ?([^{}]+)\}\}\)/g,
     'exports.$1=$2',
   )}`
+
+/**
+ * The objects that `import()` of a module of the chunk gives, as literals: rolldown calls a function of its runtime for
+ * each, and the runtime is a file of its own. What else needs the runtime gets it on use.
+ */
+function withoutRuntime(code: string): string {
+  const [, runtime] = /\brequire_rolldown_runtime=(require\("[^"]+"\))/.exec(code) ?? []
+  if (runtime === undefined) return code
+  return code
+    .replace(`const require_rolldown_runtime=${runtime};`, '')
+    .replace(`require_rolldown_runtime=${runtime},`, '')
+    .replaceAll(/require_rolldown_runtime\.n\(\{([^{}]*)\}\)/g, (_, members: string) => {
+      const getters = members.replaceAll(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')
+      if (getters.includes('=>')) throw new Error(`a chunk gives a member in another form: ${getters.slice(0, 200)}`)
+      return `{${getters}}`
+    })
+    .replaceAll('require_rolldown_runtime.', `${runtime}.`)
+}
 
 /**
  * The functions that usual commands run, by the path of their chunk: health checks in process and at a
@@ -184,7 +202,7 @@ const { output } = await bundle.write({
     // group takes these modules and what they import, as far as no group before it has taken it.
     // What the name of a group begins with is no name of a module, after which all other chunks are named.
     groups: [
-      { name: 'eager-start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
+      { name: 'eager-start', test: modules('src/main.ts', 'src/cli/io/process.ts') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
       ...bundled.flatMap((name) => (name === '@oclif/core' ? [] : [{ name, test: inPackage(name) }])),
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
@@ -214,11 +232,24 @@ const { output } = await bundle.write({
           'src/core/checks/kinds/index.ts',
           'src/core/checks/kinds/configuration.ts',
           'src/core/checks/kinds/host.ts',
+          'src/core/base/net/http/coding.ts',
           'src/core/config/index.ts',
           'src/core/store/index.ts',
         ),
       },
       { name: 'queries', test: modules('src/core/checks/database/queries.ts', 'src/core/checks/database/session.ts') },
+      // What most kinds of monitors with a connection load, and what those load that send HTTP requests.
+      {
+        name: 'eager-network',
+        test: modules(
+          'src/core/base/net/json.ts',
+          'src/core/base/net/tls-connect.ts',
+          'src/core/checks/assert/nonce.ts',
+          'src/core/checks/assert/xml.ts',
+          'src/core/checks/recognition/index.ts',
+        ),
+      },
+      { name: 'eager-http', test: modules('src/core/checks/kinds/http/index.ts') },
       { name: 'sqlite', test: modules('src/core/checks/kinds/sqlite/index.ts') },
       { name: 'eager-client', test: modules('src/core/client/index.ts') },
       {
@@ -247,6 +278,21 @@ for (const file of output) {
   const code = inAscii(loadedOnUse(readFileSync(path, 'utf8')))
   writeFileSync(path, file.moduleIds.some((id) => packageOf(id)) ? code : plainExports(code))
 }
+// The chunk of the start takes the place of the entry, a file that would only load it.
+const chunks = output.filter((file) => file.type === 'chunk')
+const start = chunks.find(({ name }) => name === 'eager-start')
+if (!start) throw new Error('the bundle has no chunk of the start')
+const entry = `${root}dist/main.cjs`
+const entryExports = readFileSync(entry, 'utf8').match(/exports\.\w+=require_eager_start\.\w+/g) ?? []
+for (const { fileName } of chunks) {
+  const path = `${root}dist/${fileName}`
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`./${start.fileName}`, './main.cjs'))
+}
+if (entryExports.length === 0) throw new Error('the entry exports nothing')
+const ofEntry = entryExports.map((line) => line.replace('require_eager_start', 'exports'))
+writeFileSync(entry, `${readFileSync(`${root}dist/${start.fileName}`, 'utf8')};${ofEntry.join(';')}`)
+rmSync(`${root}dist/${start.fileName}`)
+
 for (const [path, ranges] of await functionsOfCommands()) {
   if (!path.startsWith(join(root, 'dist'))) continue
   const code = readFileSync(path, 'utf8')
@@ -264,7 +310,14 @@ const notices = [...shippedPackages].sort().map(notice)
 writeFileSync(`${root}dist/licenses.txt`, notices.join(`\n${'-'.repeat(80)}\n\n`))
 
 // Which modules each chunk holds: the start-up test pins what a command loads by their names.
-const contents = output.flatMap((file) =>
-  file.type === 'chunk' ? [[file.fileName, file.moduleIds.map((id) => id.replace(root, '').replace(/^\0.*/, ''))]] : [],
+const contents = chunks.flatMap((file) =>
+  file.fileName === 'main.cjs'
+    ? []
+    : [
+        [
+          file === start ? 'main.cjs' : file.fileName,
+          file.moduleIds.map((id) => id.replace(root, '').replace(/^\0.*/, '')),
+        ],
+      ],
 )
 writeFileSync(`${root}dist/modules.json`, JSON.stringify(Object.fromEntries(contents), null, 1))

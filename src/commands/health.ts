@@ -28,6 +28,7 @@ import {
   type Presentation,
   parseNagiosSize,
   parseOutput,
+  preloadScreen,
   requestedReport,
   showHealth,
   type TimeoutState,
@@ -219,6 +220,7 @@ is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes li
       say: (line) => this.say(line),
     })
     this.target = session.label
+    if (session.target.kind === 'server' && output === 'table') setImmediate(preloadScreen)
     let outstanding: Outstanding | undefined
     const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
       askHealth(session, question, { ...attempt, outstanding })

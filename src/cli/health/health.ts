@@ -360,6 +360,9 @@ export async function showHealth(
   return { text: report.render(entries, as), form, exitCode: report.exitCode?.(entries, as), log }
 }
 
+/** Loads the screen while a server works on its answer. If that fails, `showHealth` tries again. */
+export const preloadScreen = (): void => void import('./screen.ts').catch(() => {})
+
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],

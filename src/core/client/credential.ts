@@ -151,15 +151,14 @@ function decoded(value: string): string {
   }
 }
 
-/** Request fields that must not appear in messages: a server may echo what it receives. */
-const secrets = new Set(Object.values<OperationSpec>(operations).flatMap(neverInQuery))
 /** Shorter secrets occur by chance in any sentence. */
 const shortest = 4
 
-/** Every secret that a call sends. */
+/** Every secret that a call sends. No message may contain one: a server may echo what it receives. */
 export function secretsOf(request: unknown, credentials: readonly (Credential | undefined)[]): readonly string[] {
   const values = request as Readonly<Record<string, unknown>>
-  const sent = [...secrets].flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
+  const names = new Set(Object.values<OperationSpec>(operations).flatMap(neverInQuery))
+  const sent = [...names].flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []))
   const presented = credentials.flatMap((one) => (one ? [one.kind === 'bearer' ? one.token : one.secret] : []))
   return [...sent, ...presented].filter((secret) => secret.length >= shortest)
 }

@@ -11,3 +11,5 @@ process.on('exit', () => {
     }),
   )
 })
+// Ends the program before its answer.
+process.on('SIGUSR2', () => process.exit())
