@@ -28,11 +28,11 @@ const [monitors, intervalMs] = [Number(flags.monitors), Number(flags.interval) *
 
 const ranAt = new Map<string, number>()
 let lastAt = 0
-let longestMs = 0
+let maxMs = 0
 const peer = createServer((request, response) => {
   lastAt = performance.now()
   const path = request.url ?? ''
-  longestMs = Math.max(longestMs, lastAt - (ranAt.get(path) ?? lastAt))
+  maxMs = Math.max(maxMs, lastAt - (ranAt.get(path) ?? lastAt))
   ranAt.set(path, lastAt)
   response.end('ok')
 }).listen(0, '127.0.0.1')
@@ -73,7 +73,7 @@ try {
       await until(async () => (await holds(first)) || (await holds(second)), 60_000)
       await wait(intervalMs + 10_000)
       const holder = (await holds(first)) ? first : second
-      longestMs = 0
+      maxMs = 0
       const killedAt = performance.now()
       holder.signal('SIGKILL')
       await wait(500)
@@ -81,9 +81,9 @@ try {
       await until(() => lastAt > before, 60_000)
       const firstMs = lastAt - killedAt
       await wait(2 * intervalMs)
-      const [shown, longest] = [firstMs, longestMs].map((ms) => (ms / 1_000).toFixed(1))
+      const [gap, max] = [firstMs, maxMs].map((ms) => (ms / 1_000).toFixed(1))
       process.stdout.write(
-        `round ${round}: first run of the other node after ${shown} s; longest time between two runs of a monitor ${longest} s\n`,
+        `round ${round}: first run of the other node after ${gap} s; longest time between two runs of a monitor ${max} s\n`,
       )
     } finally {
       await Promise.allSettled([first.stop(), second.stop()])

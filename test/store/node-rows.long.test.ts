@@ -214,9 +214,9 @@ test('W4 a late renewal does not bring back a node that has left, and a late wri
 
 test('W4 a process that has left takes no lease, whenever the store gets its question', async () => {
   const nodes = answeringNodesOf(store.data)
-  const held = await joined(nodes, 'alpha')
+  const { process } = await joined(nodes, 'alpha')
   const { leases } = await nodes.beat(requestOf('alpha'))
-  await nodes.leave('alpha', held.process)
+  await nodes.leave('alpha', process)
   for (const shard of ['network', 'machine'] as const) {
     const ask = { type: 'take', expected: leases[shard].row, epoch: 2 } as const
     const answer = await nodes.beat(requestOf('alpha', { asks: { [shard]: ask } }))

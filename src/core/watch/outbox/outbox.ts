@@ -96,7 +96,7 @@ export type NoticeItem = {
   readonly fault?: string | undefined
   readonly text: string
   /** The stamp of the message of the incident before this one. Absent: none. */
-  readonly told?: number | undefined
+  readonly lastStamp?: number | undefined
 }
 
 /** The actions that a driver carries out. */
@@ -1008,7 +1008,7 @@ function itemsOf(
     observedAt: present.state.latest?.at ?? beganAt,
     fault,
     text: message,
-    ...(word?.incident === of ? { told: stampOf(word) } : {}),
+    ...(word?.incident === of ? { lastStamp: stampOf(word) } : {}),
   }
   return [...over, item]
 }

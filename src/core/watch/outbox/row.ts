@@ -65,7 +65,7 @@ export type End = {
   /** As in a word. */
   readonly line?: LineOfMessage | undefined
   /** The stamp of the last message that its receiver got, or perhaps got, about the incident. Absent: none. */
-  readonly told?: number | undefined
+  readonly lastStamp?: number | undefined
 }
 
 /**
@@ -175,7 +175,7 @@ export function withEnd(
     before,
     beganAt,
     ...(fault === undefined ? {} : { fault }),
-    ...(word === undefined ? {} : { told: stampOf(word) }),
+    ...(word === undefined ? {} : { lastStamp: stampOf(word) }),
   }
   const others = (row.others ?? []).filter(isOpen).map((one): End => {
     return {
@@ -184,7 +184,7 @@ export function withEnd(
       ...asOf(one),
       level: one.level,
       beganAt: one.beganAt,
-      told: stampOf(one),
+      lastStamp: stampOf(one),
     }
   })
   // A node that sent without the store has noted its end already, and nothing has been sent since.
@@ -374,9 +374,9 @@ export const isTellingEnds = (row: OutboxRow): boolean => !allWordsIn(row).every
 export function withoutToldEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   if (row.ends.length === 0) return row
   const over = new Map(allWordsIn(news).flatMap((word) => (isOpen(word) ? [] : [[word.incident, word]])))
-  const ends = row.ends.filter(({ incident, told }) => {
+  const ends = row.ends.filter(({ incident, lastStamp }) => {
     const word = over.get(incident)
-    return word === undefined || !isAfter(word, told)
+    return word === undefined || !isAfter(word, lastStamp)
   })
   return ends.length === row.ends.length ? row : { ...row, ends }
 }
@@ -397,8 +397,8 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
     const word = over.get(one.incident)
     return word === undefined || !isAfter(word, stampOf(one))
   }
-  const [told] = wordsIn(row)
-  const about = told ?? over.get(row.need?.incident ?? '')
+  const [latest] = wordsIn(row)
+  const about = latest ?? over.get(row.need?.incident ?? '')
   const left = {
     ...row,
     ends: withoutToldEnds(row, news).ends,
@@ -407,7 +407,7 @@ function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   }
   const isSame = left.ends.length === row.ends.length && left.others?.length === row.others?.length
   // The holder has told more of it, perhaps before that end.
-  if (told && over.has(told.incident) && isOpenStill(told)) return { ...left, isInDoubt: true }
+  if (latest && over.has(latest.incident) && isOpenStill(latest)) return { ...left, isInDoubt: true }
   if (!about || !over.has(about.incident)) return isSame ? row : left
   return {
     ...left,

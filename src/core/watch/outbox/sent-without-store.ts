@@ -28,10 +28,10 @@ export const linesOf = (
   at: number,
   isAccepted = false,
 ): readonly string[] =>
-  items.flatMap(({ incident, subject, as, what, level, beganAt, told = 0 }) => {
+  items.flatMap(({ incident, subject, as, what, level, beganAt, lastStamp = 0 }) => {
     const isEnd = what === 'end' || what === 'removed'
     if (isAccepted && !isEnd) return []
-    const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at, told }
+    const line = { receiver, incident, subject, as, level: isEnd ? 'ok' : level, beganAt, at, lastStamp }
     return `${JSON.stringify(isEnd && !isAccepted ? { ...line, isTried: true, before: level } : line)}\n`
   })
 
@@ -44,7 +44,7 @@ type SentLine = {
   readonly beganAt: number
   readonly at: number
   /** The stamp of the message of the incident before this one. 0: there is none. Absent: a version before wrote it. */
-  readonly told?: number | undefined
+  readonly lastStamp?: number | undefined
   /** An end, of which nobody knows whether it arrived. */
   readonly isTried?: true | undefined
   /** The level of the incident before such an end. */
@@ -134,7 +134,7 @@ const endOf = ({ incident, as, level, beganAt }: Word, text: string): Omit<End, 
   text,
 })
 
-const wordOfLine = ({ incident, as, level, before, beganAt, at, told, isTried }: SentLine, word?: Word): Word => ({
+const wordOfLine = ({ incident, as, level, before, beganAt, at, lastStamp, isTried }: SentLine, word?: Word): Word => ({
   incident,
   ...(as === undefined ? {} : { as }),
   level: level === 'ok' ? (word?.level ?? before ?? 'failed') : level,
@@ -142,15 +142,15 @@ const wordOfLine = ({ incident, as, level, before, beganAt, at, told, isTried }:
   beganAt,
   observedAt: at,
   at,
-  ...(told === undefined ? {} : { after: earlierOf(told, word) }),
+  ...(lastStamp === undefined ? {} : { after: earlierOf(lastStamp, word) }),
   // Whether the end arrives is not known yet: until then, the message before it is the last one.
-  ...(isTried && told !== undefined ? { stamp: told } : {}),
+  ...(isTried && lastStamp !== undefined ? { stamp: lastStamp } : {}),
   ...(level === 'ok' && !isTried ? { isOver: true } : { isUnsure: true }),
 })
 
 /** The stamps of the messages of an incident before one, of which it knows the last. */
-const earlierOf = (told: number, word: Word | undefined): readonly number[] =>
-  [...new Set([...(word ? [...(word.after ?? []), stampOf(word)] : []), told])].slice(-mostEnds)
+const earlierOf = (lastStamp: number, word: Word | undefined): readonly number[] =>
+  [...new Set([...(word ? [...(word.after ?? []), stampOf(word)] : []), lastStamp])].slice(-mostEnds)
 
 function parsed(line: string): unknown {
   try {
@@ -168,7 +168,7 @@ const isHeadOf = (value: Readonly<Record<string, unknown>>, store: string, node:
 
 function isLine(value: unknown): value is SentLine {
   if (!isObject(value) || !isObject(value['subject'])) return false
-  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at, told = 0 } = value
+  const { receiver, incident, subject, as = subject, level, before = 'failed', beganAt, at, lastStamp = 0 } = value
   if (!isObject(as)) return false
   const texts = [receiver, incident, subject['key'], subject['monitor'], subject['check'], as['key'], as['monitor']]
   const isOptional = (one: unknown): boolean => one === undefined || typeof one === 'string'
@@ -181,6 +181,6 @@ function isLine(value: unknown): value is SentLine {
     (before === 'warning' || before === 'failed') &&
     Number.isFinite(beganAt) &&
     Number.isFinite(at) &&
-    Number.isFinite(told)
+    Number.isFinite(lastStamp)
   )
 }
