@@ -21,7 +21,7 @@ export function limitGarbage(): void {
 const tiers = [
   { runs: 40_000, newSpace: 2 ** 25, growth: 100 },
   { runs: 20_000, newSpace: 2 ** 24, growth: 50 },
-  { runs: 2_000, newSpace: 2 ** 23, growth: 30 },
+  { runs: 5_000, newSpace: 2 ** 23, growth: 30 },
   { runs: 0, newSpace: 0, growth: 20 },
 ] as const
 /** How often the size of the space of new objects is looked at. Milliseconds. */
