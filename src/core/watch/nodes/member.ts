@@ -457,9 +457,15 @@ export class Membership {
 
   /** To be asked right before a message leaves. */
   voice(key: string, now: number): Voice {
-    if (this.#hasLeft) return 'silent'
+    if (this.#hasLeft || !this.#remembers(key)) return 'silent'
     if (this.#isCoordinated(nodeOfKey(key) === undefined ? 'network' : 'machine', now)) return 'coordinated'
     return this.mode(now) === 'alone' && !this.isUpToOther(key, now) ? 'alone' : 'silent'
+  }
+
+  /** Whether memory may have it. What was released while its attempt was about to be stored is not stored. */
+  #remembers(key: string): boolean {
+    if (nodeOfKey(key) !== undefined) return true
+    return this.#settings.network.has(key) || key === nodesKey || this.#strange.has(key)
   }
 
   /** The node that speaks of the network instead of this one while neither has the store. */
@@ -691,8 +697,6 @@ export class Membership {
     const isOf = (key: string): boolean =>
       shard === 'network' ? nodeOfKey(key) === undefined : nodeOfKey(key) === this.#node
     const { network, own } = this.#settings
-    const isOwn = (key: string): boolean =>
-      shard === 'machine' || network.has(key) || key === nodesKey || this.#strange.has(key)
     const all = new Set(
       [...stored.states.map(({ row }) => row.key), ...stored.outbox.map(({ subject }) => subject.key)]
         .concat(stored.incidents.map(({ key }) => key))
@@ -700,7 +704,7 @@ export class Membership {
     )
     const configured = shard === 'network' ? this.#networkKeys() : [...own, ...all]
     const settled = this.#isSettled(now)
-    const strange = [...all].filter((key) => !isOwn(key))
+    const strange = [...all].filter((key) => !this.#remembers(key))
     const isInMemory = (key: string): boolean => part.isKnown && !this.#leftOver.has(key)
     const inMemory = new Set(configured.filter(isInMemory))
     if (part.isKnown) this.#effects.push({ type: 'write again', stored: takenOf(stored, inMemory) })
