@@ -200,6 +200,15 @@ describe('a hint that suggests a command', () => {
     }
   })
 
+  test('repeats the --user of svc login alone, because elsewhere it names somebody else', () => {
+    const hintOf = (command: string) => repeatTargetFlags('svc login', ['--user', 'deploy'], command)
+    expect(['login', 'audit list', 'sessions list'].map(hintOf)).toEqual([
+      'svc login --user deploy',
+      'svc login',
+      'svc login',
+    ])
+  })
+
   test('keeps a destination that the suggestion names', () => {
     const argv = ['--profile', 'prod', '--local', '--ca-file', 'ca.pem']
     expect(repeatTargetFlags('svc login --server https://a.example', argv)).toBe(

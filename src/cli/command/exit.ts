@@ -32,7 +32,7 @@ export async function settle(error: unknown, report: ExitReport, io: Io): Promis
             / svc COMMAND$/,
             () => ` ${[...variables(io.env), 'svc', ...command.split(' '), ...argv].map(shellWord).join(' ')}`,
           )
-        : repeatTargetFlags(hint, argv),
+        : repeatTargetFlags(hint, argv, command),
   )
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   io.exitCode = fault ? exitOf(fault) : exits.defect.code

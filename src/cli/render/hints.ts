@@ -83,9 +83,10 @@ const suggestion = /\bsvc ([a-z]{1,20})(?: ([a-z]{1,20}))?(?![\w-])/g
 /**
  * Repeats the target flags of this command line in every command that `hint` suggests, so that the command acts on the
  * same server, store or svc.yaml. A suggestion that has a flag of its own keeps it. Credentials in URLs are left out.
+ * `ofCommand`: the command of `argv`. Only the --user of `svc login` says who signs in.
  */
-export function repeatTargetFlags(hint: string, argv: readonly string[]): string {
-  const words = targetWords(argv)
+export function repeatTargetFlags(hint: string, argv: readonly string[], ofCommand = ''): string {
+  const words = targetWords(argv, ofCommand)
   if (words.size === 0) return hint
   return hint.replace(suggestion, (phrase: string, topic: string, name: string | undefined, at: number) => {
     const pair = `${topic} ${name ?? ''}`
@@ -104,11 +105,11 @@ export function repeatTargetFlags(hint: string, argv: readonly string[]): string
 }
 
 /** The target flags of a command line, each as a hint repeats it. */
-function targetWords(argv: readonly string[]): ReadonlyMap<TargetFlag, string> {
+function targetWords(argv: readonly string[], command: string): ReadonlyMap<TargetFlag, string> {
   const end = argv.indexOf('--')
   const own = end === -1 ? argv : argv.slice(0, end)
   const words = new Map<TargetFlag, string>()
-  for (const flag of targetFlags) {
+  for (const flag of command === 'login' ? targetFlags : connection) {
     if (withoutValue.has(flag)) {
       if (own.includes(`--${flag}`)) words.set(flag, `--${flag}`)
       continue
