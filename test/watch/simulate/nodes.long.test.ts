@@ -37,7 +37,8 @@ test(`W4 simulated nodes keep all of their rules in ${mended.length} scenarios t
   expect(brokenIn(mended)).toEqual([])
 })
 
-const cut = seedsFrom(1, { slow: 10, whole: 200 })
+/** Those after the first ones have broken a rule before. */
+const cut = [...seedsFrom(1, { slow: 10, whole: 200 }), 860_345, 860_682]
 
 test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in which they lose routes to single peers`, {
   timeout: 1_800_000,

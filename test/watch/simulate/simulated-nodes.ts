@@ -1,5 +1,6 @@
 import { entryOf } from '../../../src/core/base/lazy.ts'
 import * as shippedNodes from '../../../src/core/watch/nodes/index.ts'
+import { mostQuestions } from '../../../src/core/watch/nodes/policy.ts'
 import type { Delivery } from '../../../src/core/watch/notify/receiver.ts'
 import * as shippedOutbox from '../../../src/core/watch/outbox/index.ts'
 import { headOf, linesOf, rowsOfSent } from '../../../src/core/watch/outbox/index.ts'
@@ -434,7 +435,8 @@ export function simulate(
     if (isOfRoute) {
       // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the holder counts.
       const from = queue.now - 2 * minute
-      const isAnswered = !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute
+      const isAnswered =
+        !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute && !hasAskedAll(node, from)
       const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
       const isDisputed = !wasBad(peer, from - minute, queue.now) && lack.length === 1 && lack[0] === node
       const isPrompt = queue.now - worksSince(receiver) > 2 * minute
@@ -497,6 +499,10 @@ export function simulate(
   /** When another node looked at a monitor and came to no verdict. */
   const silentAt = new Map<string, number>()
   const silence = new Chance(seed + 700_001)
+  /** When others looked for each node. Once it has asked as often as it may in a minute, its own verdict counts. */
+  const looksFor = new Map<string, number[]>()
+  const hasAskedAll = (node: string, since: number): boolean =>
+    (looksFor.get(node) ?? []).filter((at) => at > since - minute).length >= mostQuestions
   /** Nodes that never come back. */
   const gone = new Set<string>()
   let reloadedAt = 0
@@ -1013,6 +1019,7 @@ export function simulate(
       const peer = this.#specs().get(question.key)?.peer
       if (!peer) return
       count('look')
+      entryOf(looksFor, question.from, () => []).push(queue.now)
       trace(`${this.name} looks at ${question.key} for ${question.from} ${question.id}`)
       const isAway = isCut(this.name, 'peers') || lacksRoute(this.name, peer, queue.now)
       const fault = isAway ? ({ kind: 'timeout' } as const) : faultAt(peer, queue.now)
@@ -1531,6 +1538,7 @@ export function simulate(
       if (!node || time >= to || !isPlain || disturbedBetween(from - minute, time)) continue
       const [key] = [...node.version.monitors].find(([, spec]) => spec.peer === peer) ?? []
       if (key !== undefined && (silentAt.get(key) ?? 0) > from - minute) continue
+      if (hasAskedAll(name, from)) continue
       if (key === undefined || !node.isDue(key) || lastedMs < peer.everyMs + confirmMs + 25 * second) continue
       const state = node.states.stateOf({ key, check: 'connect' })
       const isWarning = typeof state === 'object' && state.incident?.level === 'warning'
