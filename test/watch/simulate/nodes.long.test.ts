@@ -38,7 +38,7 @@ test(`W4 simulated nodes keep all of their rules in ${mended.length} scenarios t
 })
 
 /** Those after the first ones have broken a rule before. */
-const cut = [...seedsFrom(1, { slow: 10, whole: 200 }), 860_345, 860_682]
+const cut = [...seedsFrom(1, { slow: 10, whole: 200 }), 860_345, 860_682, 860_826, 860_971]
 
 test(`W26 simulated nodes keep all of their rules in ${cut.length} scenarios in which they lose routes to single peers`, {
   timeout: 1_800_000,

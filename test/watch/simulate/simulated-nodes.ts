@@ -434,7 +434,8 @@ export function simulate(
     const isOfRoute = names.some((name) => lacksRoute(name, peer, queue.now - slack - confirmMs, queue.now))
     if (isOfRoute) {
       // Two nodes disagree: that is a warning. Where nobody could answer, the verdict of the holder counts.
-      const from = queue.now - 2 * minute
+      // Once another node agrees, that counts until the holder reaches the peer. A victim is told when its cause is over.
+      const from = Math.min(queue.now - 2 * minute, beganAt.get(item.incident) ?? queue.now)
       const isAnswered =
         !disturbedBetween(from, queue.now) && (silentAt.get(key) ?? 0) < from - minute && !hasAskedAll(node, from)
       const lack = names.filter((one) => lacksRoute(one, peer, from, queue.now))
@@ -499,6 +500,8 @@ export function simulate(
   /** When another node looked at a monitor and came to no verdict. */
   const silentAt = new Map<string, number>()
   const silence = new Chance(seed + 700_001)
+  /** When each incident began for a node. */
+  const beganAt = new Map<string, number>()
   /** When others looked for each node. Once it has asked as often as it may in a minute, its own verdict counts. */
   const looksFor = new Map<string, number[]>()
   const hasAskedAll = (node: string, since: number): boolean =>
@@ -1053,6 +1056,7 @@ export function simulate(
           const { what, key, check, item, incident } = effect.transition
           trace(`${this.name}: ${what} ${subjectName({ key, check, item })} ${incident ?? ''}`)
           count(what)
+          if (incident !== undefined && !beganAt.has(incident)) beganAt.set(incident, queue.now)
           if (key === nodesKey && what === 'begin' && item !== 'old' && !wasOut(item ?? ''))
             broken('nothing false', `${this.name}: ${item} is out, which could not renew its row`)
           this.carryOut(this.outbox.transition(effect.transition, this.now))
