@@ -55,6 +55,10 @@ export const noteHandOver = ({ node, process, number }: HandOver) =>
   sql`UPDATE "nodes" SET "writes" = ${number}::bigint
     WHERE "node" = ${node} AND "process" = ${process} AND "writes" < ${number}::bigint`
 
+/** A row if this process has the lease. */
+const leaseOf = (shard: string, process: string) =>
+  sql`(SELECT 1 FROM "leases" WHERE "shard" = ${shard} AND "process" = ${process} AND "leftAt" IS NULL)`
+
 /**
  * The change of a lease for which a node asks. It returns a row if it is made. What a process has asked before it left may arrive
  * late: another lease than that of its machine is for the process that has the machine.
@@ -65,10 +69,7 @@ export function leaseChange(
   { node, process }: BeatRequest,
 ) {
   const { epoch } = ask
-  const mayTake =
-    shard === machine
-      ? sql`TRUE`
-      : sql`EXISTS (SELECT 1 FROM "leases" WHERE "shard" = ${machine} AND "process" = ${process} AND "leftAt" IS NULL)`
+  const mayTake = shard === machine ? sql`TRUE` : sql`EXISTS ${leaseOf(machine, process)}`
   const own = sql`"shard" = ${shard} AND "process" = ${process} AND "epoch" = ${epoch}::bigint AND "leftAt" IS NULL`
   if (ask.type === 'renew')
     return sql`WITH ${withClock} UPDATE "leases" SET "beats" = "beats" + 1, "renewedAt" = "now" FROM "clock"
@@ -102,7 +103,7 @@ export const leasesQuery = (names: readonly string[]) => sql<RowOfLease>`WITH ${
 /** Renews the row of a node for the others, if its machine is this process's. Each process has a row of its own. */
 export const renewRow = ({ node, process, isIsolated, facts }: BeatRequest, machine: string) => sql`
 WITH ${withClock},
-"holder" AS (SELECT 1 FROM "leases" WHERE "shard" = ${machine} AND "process" = ${process} AND "leftAt" IS NULL),
+"holder" AS ${leaseOf(machine, process)},
 "renewed" AS (
   UPDATE "nodes" SET "renewedAt" = "now", "leftAt" = NULL, "isIsolated" = ${isIsolated}::int::bigint,
     "facts" = ${JSON.stringify(facts)} FROM "clock"
@@ -119,7 +120,7 @@ INSERT INTO "nodes" ("node", "process", "renewedAt", "config", "isIsolated", "fa
 /** Says that states are stored, for commands, and for servers that would store those of all monitors as a whole. */
 export const noteWatch = ({ process }: BeatRequest) => sql`
 WITH ${withClock},
-"holder" AS (SELECT 1 FROM "leases" WHERE "shard" = 'network' AND "process" = ${process} AND "leftAt" IS NULL),
+"holder" AS ${leaseOf('network', process)},
 "noted" AS (
   UPDATE "historyWatch" SET "writer" = ${nodesWriter}, "at" = "now" FROM "clock"
   WHERE EXISTS (SELECT 1 FROM "holder") RETURNING 1)
