@@ -364,6 +364,16 @@ export function withoutEnded(row: OutboxRow, ended: readonly End[]): OutboxRow {
   return { ...rest, ...firstWord(first), ...othersOf(more) }
 }
 
+/** The messages of a row whose ends another process has told, by their incidents. */
+const overIn = (row: OutboxRow): ReadonlyMap<string, Word> =>
+  new Map(allWordsIn(row).flatMap((word) => (isOpen(word) ? [] : [[word.incident, word]])))
+
+/** Whether one of these ends follows the last message about an incident, by the stamp of that. */
+const isToldIn = (over: ReadonlyMap<string, Word>, incident: string, lastStamp: number | undefined): boolean => {
+  const word = over.get(incident)
+  return word !== undefined && isAfter(word, lastStamp)
+}
+
 /** Whether it says that another process has told an end. */
 export const isTellingEnds = (row: OutboxRow): boolean => !allWordsIn(row).every(isOpen)
 
@@ -373,11 +383,8 @@ export const isTellingEnds = (row: OutboxRow): boolean => !allWordsIn(row).every
  */
 export function withoutToldEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
   if (row.ends.length === 0) return row
-  const over = new Map(allWordsIn(news).flatMap((word) => (isOpen(word) ? [] : [[word.incident, word]])))
-  const ends = row.ends.filter(({ incident, lastStamp }) => {
-    const word = over.get(incident)
-    return word === undefined || !isAfter(word, lastStamp)
-  })
+  const over = overIn(news)
+  const ends = row.ends.filter(({ incident, lastStamp }) => !isToldIn(over, incident, lastStamp))
   return ends.length === row.ends.length ? row : { ...row, ends }
 }
 
@@ -391,12 +398,8 @@ const withKnownEnd = (row: OutboxRow, end: End): OutboxRow => {
  * knew is still open: if the subject fails once more, that is sent.
  */
 function withSentEnds(row: OutboxRow, news: OutboxRow): OutboxRow {
-  const words = allWordsIn(news).filter(({ isOver }) => isOver)
-  const over = new Map(words.map((word) => [word.incident, word]))
-  const isOpenStill = (one: Word): boolean => {
-    const word = over.get(one.incident)
-    return word === undefined || !isAfter(word, stampOf(one))
-  }
+  const over = overIn(news)
+  const isOpenStill = (word: Word): boolean => !isToldIn(over, word.incident, stampOf(word))
   const [latest] = wordsIn(row)
   const about = latest ?? over.get(row.need?.incident ?? '')
   const left = {
