@@ -77,9 +77,8 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
     }
   }
   try {
-    let warnings: readonly string[] = []
     let useCertificate = (): void => {}
-    let isInForce = (): void => {}
+    let applied = undefined as Config | undefined
     const { added, removed, changed } = await reload(
       async (inForce) => {
         const { matchedPatterns: matched = [] } = inForce
@@ -87,8 +86,7 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
         refuse(inForce, config, restartSettings)
         const pair = request && (await certificate())
         if (pair) useCertificate = server.certificate(pair)
-        ;({ warnings } = config)
-        isInForce = () => work.inForce(config)
+        applied = config
         return config
       },
       (consequences) => {
@@ -97,8 +95,9 @@ async function reloadOnce(work: ReloadWork, request: ReloadRequest | undefined):
       },
     )
     useCertificate()
-    isInForce()
+    if (applied) work.inForce(applied)
     watcher.inForce(read)
+    const warnings = applied?.warnings ?? []
     for (const warning of warnings) log({ level: 'warn', msg: warning })
     log({
       level: 'info',
