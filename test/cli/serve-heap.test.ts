@@ -17,9 +17,9 @@ async function newSpaceWith(runs: number): Promise<readonly [number, number, num
     limitGarbage()
     suitGarbageTo(${runs})
     const before = size()
-    const kept = []
+    const survivors = []
     for (let turn = 0; turn < 15; turn += 1) {
-      for (let at = 0; at < 20; at += 1) kept.push(Array.from({ length: 8_000 }, () => 0))
+      for (let at = 0; at < 20; at += 1) survivors.push(Array.from({ length: 8_000 }, () => 0))
       await wait(20)
     }
     const after = size()

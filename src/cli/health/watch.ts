@@ -112,7 +112,7 @@ export async function watchHealth(options: WatchOptions): Promise<WatchEnd> {
 
 /** Milliseconds after the end of the time in which an attempt may still end. One that begins at the end needs some. */
 const lateMs = 1_000
-/** The first attempt has this time at least: without it, there is no answer. Milliseconds. */
+/** The least time that the first attempt has, so that there is an answer. Milliseconds. */
 const firstMs = 5_000
 /** A timer can wait for no longer. */
 const maxTimerMs = 2 ** 31 - 1

@@ -3,7 +3,7 @@ const member = /([A-Za-z]+): (\[?)/y
 const plain = /([A-Za-z](?:[\w./-]|:(?=[\w./-]))*|'[ -&(-~]*'|"[ !#-[\]-~]*")(\]?)(, |$)/y
 const entry = /^( *)(- | {2})(?! )(\{?)(.*?)(\}?)$/
 const nothing = /^ *(?:#[ -~]*)?$/
-/** Words that are no texts, or another word than the same program reads in another spelling. */
+/** Words that YAML reads as another value than a text. */
 const reserved = /^(?:null|true|false)$/i
 
 type Entry = Record<string, unknown>

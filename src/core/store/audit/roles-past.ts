@@ -128,7 +128,7 @@ export class RolesAt {
     this.#lacksBeginning = Math.max(this.#lacksBeginning ?? at, at)
   }
 
-  /** If there is no earlier entry about a user, the first later one has what the user held before it. */
+  /** The first later entry about a user without an earlier one has what the user held before it. */
   #learnFromLater({ event, target = '', before, at }: RoleEntry): void {
     if (this.#records.get(target)) return
     const exists = event !== 'user.added'
