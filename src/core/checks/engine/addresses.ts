@@ -16,6 +16,8 @@ import { isSignInRefusal, type Result } from './result.ts'
  * generator, so that their `finally` blocks close what they opened.
  */
 export async function* merged<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
+  const [only, second] = sources
+  if (only && !second) return yield* only
   const pending = new Map<number, Promise<{ readonly index: number; readonly result: IteratorResult<T> }>>()
   const ask = (source: AsyncGenerator<T>, index: number): void => {
     const next = source.next().then((result) => ({ index, result }))

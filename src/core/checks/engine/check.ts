@@ -1,3 +1,4 @@
+import { oncePerObject } from '../../base/lazy.ts'
 import { MissingPrivilegeError } from '../../base/probe-error.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../../base/settings/index.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
@@ -255,24 +256,34 @@ export async function* runChecks<Connection>(
         !isLeftOut(check, context) &&
         (check.applies?.(connection, settings as never) ?? true),
     )
-  const groups = observedTogether(checks)
+  const groups = observedTogether(checks as readonly Check<never>[]) as readonly (readonly Check<Connection>[])[]
+  let [name, place, since] = ['', address, 0]
+  const step = (next: string, elsewhere?: string): void => {
+    name = next
+    place = elsewhere ?? place
+    since = context.now()
+    target.step(next, elsewhere)
+  }
+  const within = contextWith(context, { signal, step })
+  const demandsOf = ({ settings: own }: Check<Connection>): readonly string[] =>
+    demandingSettings(own).filter(context.isConfigured)
+  const failed = (as: string, error: unknown): Result => {
+    const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
+    const at = about.address ?? place
+    if (cause instanceof MissingPrivilegeError) {
+      return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
+    }
+    const unchecked = withoutVerdict(as, cause, { ...about, address: at })
+    if (unchecked) return unchecked
+    return { check: as, status: 'failed', ...classify(cause, at, context.now() - since), ...about, address: at }
+  }
   for (const [index, group] of groups.entries()) {
     const due = dueOf(group)
     const [first] = due
     if (!first) continue
-    let name = firstName(first)
-    let place = address
-    let since = context.now()
-    const step = (next: string, elsewhere?: string): void => {
-      name = next
-      place = elsewhere ?? place
-      since = context.now()
-      target.step(next, elsewhere)
-    }
-    step(name)
+    place = address
+    step(firstName(first))
     const obstacles: Parameters<typeof decideDenied>[1]['obstacles'] = new Map()
-    const demandsOf = ({ settings: own }: Check<Connection>): readonly string[] =>
-      demandingSettings(own).filter(context.isConfigured)
     const decided = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
       decideDenied([results].flat(), {
         check,
@@ -284,16 +295,6 @@ export async function* runChecks<Connection>(
       address === undefined || check.elsewhere
         ? decided(check, results)
         : decided(check, results).map((result) => ({ ...result, address }))
-    const failed = (as: string, error: unknown): Result => {
-      const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
-      const at = about.address ?? place
-      if (cause instanceof MissingPrivilegeError) {
-        return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
-      }
-      const unchecked = withoutVerdict(as, cause, { ...about, address: at })
-      if (unchecked) return unchecked
-      return { check: as, status: 'failed', ...classify(cause, at, context.now() - since), ...about, address: at }
-    }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {
       try {
         const results = located(check, check.evaluate(observation as never, settings as never))
@@ -320,20 +321,21 @@ export async function* runChecks<Connection>(
     let closed = false
     const observed = new Set<string>()
     const silent = new Set(due.filter(({ when, emptyWhere }) => when !== undefined && emptyWhere === undefined))
+    const judged = (observation: unknown): readonly Result[] =>
+      due.flatMap((check) => {
+        target.keep?.(check, observation)
+        const results = evaluate(check, observation)
+        if (results.length > 0) silent.delete(check)
+        for (const result of results) observed.add(result.check)
+        const closes = ({ status, fault, notChecked: why }: Result): boolean =>
+          check.gate === true && status === 'failed' && fault !== 'threshold' && why !== 'permission'
+        closed ||= results.some(closes)
+        return results.map((result) => (closes(result) ? asLast(result) : result))
+      })
     try {
-      const observing = first.observe(connection, settings as never, contextWith(context, { signal, step }))
-      for await (const observation of pieces(observing)) {
-        for (const check of due) {
-          target.keep?.(check, observation)
-          const results = evaluate(check, observation)
-          if (results.length > 0) silent.delete(check)
-          for (const result of results) observed.add(result.check)
-          const closes = ({ status, fault, notChecked: why }: Result): boolean =>
-            check.gate === true && status === 'failed' && fault !== 'threshold' && why !== 'permission'
-          closed ||= results.some(closes)
-          yield results.map((result) => (closes(result) ? asLast(result) : result))
-        }
-      }
+      const observing = first.observe(connection, settings as never, within)
+      if (Symbol.asyncIterator in observing) for await (const piece of observing) yield judged(piece)
+      else yield judged(await observing)
       // A gate that fails in the same observation already says why there is nothing to evaluate.
       if (!closed && !signal.aborted) for (const check of silent) yield located(check, withoutResult(check))
     } catch (error) {
@@ -382,19 +384,14 @@ const withoutResult = ({ results, when = [] }: Pick<Check<never>, 'results' | 'w
   notChecked(firstName({ results }), 'missing', `nothing was found to check for ${when.join(' or ')}`)
 
 /** Groups the checks that share an `observe`, in the order in which they run. */
-function observedTogether<Connection>(checks: readonly Check<Connection>[]): readonly (readonly Check<Connection>[])[] {
+const observedTogether = oncePerObject((checks: readonly Check<never>[]): readonly (readonly Check<never>[])[] => {
   const ordered = [
     ...checks.filter(({ first }) => first),
     ...checks.filter(({ first, last }) => !first && !last),
     ...checks.filter(({ last }) => last),
   ]
   return [...Map.groupBy(ordered, ({ observe }) => observe).values()]
-}
-
-async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown> {
-  if (Symbol.asyncIterator in observed) yield* observed
-  else yield await observed
-}
+})
 
 /** Whether the mode and the settings include a check. */
 const isDue = (

@@ -1,3 +1,4 @@
+import { oncePerObject } from '../../base/lazy.ts'
 import { type ClientValues, readClient } from '../../base/net/trust.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../base/settings/index.ts'
@@ -17,6 +18,11 @@ const clientsIn = (settings: unknown): readonly Configured[] =>
   typeof settings !== 'object' || settings === null
     ? []
     : [...('clientCert' in settings ? [settings as Configured] : []), ...Object.values(settings).flatMap(clientsIn)]
+const none: readonly Configured[] = []
+const clientsOf = oncePerObject((settings: object) => {
+  const clients = clientsIn(settings)
+  return clients.length === 0 ? none : clients
+})
 
 const canHold = (settings: SettingsSpec): readonly string[] =>
   Object.entries(settings).flatMap(([key, setting]) =>
@@ -35,7 +41,7 @@ export function clientExpiry(settings: SettingsSpec, depth: ExecutionMode = shal
       settings: {},
       provesNoReading: true,
       elsewhere: true,
-      impossibleWith: (values: object) => clientsIn(values).length === 0,
+      impossibleWith: (values: object) => clientsOf(values).length === 0,
       applies: () => false,
       observe: () => Promise.resolve(),
       evaluate: () => [],
@@ -48,7 +54,7 @@ export function clientExpiry(settings: SettingsSpec, depth: ExecutionMode = shal
  * expired one in the handshake.
  */
 export async function* runClientExpiry(settings: object, context: CheckContext): AsyncGenerator<Result> {
-  const clients = clientsIn(settings)
+  const clients = clientsOf(settings)
   if (clients.length === 0 || !runsChecksOf(context, shallowest) || isNameIn(context.without, name)) return
   const read = clients.map(async (one) => ({ threshold: one.clientExpiry, own: await readClient(one, context.files) }))
   const all = await Promise.all(read).catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import { count } from '../../base/format.ts'
+import { entryOf } from '../../base/lazy.ts'
 import type { Target } from '../../base/settings/index.ts'
 import { type ExecutionMode, lifeFor } from '../../protocol/index.ts'
 import type { Result } from './result.ts'
@@ -65,7 +66,11 @@ type Entry = SlotWaiter & { readonly signal: AbortSignal; readonly start: () => 
 /** Bounds how many monitors run at once: 200 for callers, those of the schedule, 4 per host, 1 per database. */
 export class Slots {
   #max: SlotCounts
-  readonly #holders = new Map<string, Holders>()
+  readonly #holders: Readonly<Record<SlotKey['scope'], Map<string, Holders>>> = {
+    lane: new Map(),
+    host: new Map(),
+    database: new Map(),
+  }
   /** The names of the monitors that hold slots. */
   readonly #names = new Map<object, string>()
   /** Made when something has to wait for the first time, which most commands never see. */
@@ -141,12 +146,7 @@ export class Slots {
   }
 
   #of(key: SlotKey): Holders {
-    const name = nameOf(key)
-    const existing = this.#holders.get(name)
-    if (existing) return existing
-    const made: Holders = { attached: new Set(), detached: new Set() }
-    this.#holders.set(name, made)
-    return made
+    return entryOf(this.#holders[key.scope], key.name, () => ({ attached: new Set(), detached: new Set() }))
   }
 
   #mostOf(key: SlotKey): number {
@@ -154,7 +154,7 @@ export class Slots {
   }
 
   #isFull(key: SlotKey): boolean {
-    return (this.#holders.get(nameOf(key))?.attached.size ?? 0) >= this.#mostOf(key)
+    return (this.#holders[key.scope].get(key.name)?.attached.size ?? 0) >= this.#mostOf(key)
   }
 
   /** Who holds the slots of the first full key: `http a, http b and 2 more (4 monitors at a time per host)`. */
@@ -185,7 +185,7 @@ export class Slots {
           const { attached, detached } = this.#of(key)
           attached.delete(holder)
           detached.delete(holder)
-          if (attached.size + detached.size === 0) this.#holders.delete(nameOf(key))
+          if (attached.size + detached.size === 0) this.#holders[key.scope].delete(key.name)
         }
         this.#changed(keys)
         this.#next()
@@ -225,19 +225,21 @@ const keysOf = ({ lane, host, database }: NeededSlots): readonly SlotKey[] =>
 
 /** The bound that applies to these slots. */
 const boundOf = ({ scope, name }: SlotKey): keyof SlotCounts => (scope === 'lane' ? name : scope)
-const nameOf = ({ scope, name }: SlotKey): string => `${scope} ${name}`
 
 /** Rejects as soon as the signal aborts, even if the promise ignores the signal. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    promise.catch(() => {})
-    return Promise.reject(signal.reason as Error)
-  }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
+  const { aborted, clear } = abortOf(signal)
+  return Promise.race([promise, aborted]).finally(clear)
+}
+
+/** A promise that rejects as soon as the signal aborts, for several waits. `clear` removes the listener. */
+export function abortOf(signal: AbortSignal): { readonly aborted: Promise<never>; readonly clear: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
+  const abort = (): void => reject(signal.reason as Error)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  return { aborted: promise, clear: () => signal.removeEventListener('abort', abort) }
 }
 
 /** A signal that aborts with its parent or after `ms`. `clear` removes the timer and the listener. */

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { oncePerObject } from '../../base/lazy.ts'
 import type { SettingsSpec, Target, Values } from '../../base/settings/index.ts'
 import { ExecutionMode } from '../../protocol/index.ts'
 import {
@@ -176,6 +177,8 @@ export function networkKind<
   }
   const runner = [addressesResult(eachAddressFrom, target as never), ofRunner('Advanced', samplesResult, ofSamples)]
   type SettingsOf = Values<Own>
+  // A run asks several times, and a schedule runs the same monitors again and again.
+  const targetOf = oncePerObject((joined: object) => target(joined as SettingsOf))
   type All = JoinedSettings<Own & ReachSettings, Checks> & SettingsSpec
   const ofAdvanced = new Set(checks.flatMap(({ depth, results }) => (depth === 'Advanced' ? Object.keys(results) : [])))
   const isOfStandard = ({ check }: Result): boolean => !ofAdvanced.has(check)
@@ -201,12 +204,12 @@ export function networkKind<
     runsOn: 'network',
     settings: joinSettings([own, reach, ...checks.map((check) => check.settings)]) as All,
     checks: declaredResults([connecting, ...clientExpiry(own), ...checks, ...runner]),
-    target: (settings) => target(settings as unknown as SettingsOf),
+    target: targetOf as never,
     signsIn: signsIn as never,
     validate: (settings) => samplesProblem(settings) ?? validate?.(settings as never),
     async *run(joined, context) {
       const settings = joined as unknown as SettingsOf
-      const { host = '', port = 0 } = target(settings)
+      const { host = '', port = 0 } = targetOf(joined)
       const declined = await declineRun?.(settings, context)
       if (declined) return yield declined
       const prepared = (await prepare?.(settings, context)) as Prepared

@@ -1,4 +1,5 @@
 import { type AwaitedShare, filesUntil } from '../../base/files/index.ts'
+import { entryOf, oncePerObject } from '../../base/lazy.ts'
 import { Conversations, lookupWith, withConversations } from '../../base/net/connect.ts'
 import { ProbeError } from '../../base/probe-error.ts'
 import { processorWaitMs, roughProcessorWaitMs } from '../../base/system/resources.ts'
@@ -16,6 +17,7 @@ import {
   ownProblem,
 } from './kind.ts'
 import {
+  abortOf,
   deadlineSignal,
   lifeOf,
   NoSlot,
@@ -138,14 +140,13 @@ export const mayJoin = (observation: Observation<WaitingMonitor>, { cause }: Pic
   observation.latest.options.cause !== 'schedule'
 
 /** Equal for monitors that observe the same in the same way, in runs of this mode. */
-export const observationKey = (monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): string =>
-  JSON.stringify([
-    mode,
-    cause === 'peer',
-    ownTime(monitor, mode),
-    fingerprint(monitor),
-    ...(sparesSamples(monitor, mode, cause) ? ['without samples'] : []),
-  ])
+export function observationKey(monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): string {
+  const spares = sparesSamples(monitor, mode, cause)
+  const which = `${mode}${cause === 'peer' ? ' for peers' : ''}${spares ? ' without samples' : ''}`
+  return entryOf(keysOf(monitor), which, () => JSON.stringify([which, ownTime(monitor, mode), fingerprint(monitor)]))
+}
+/** A schedule runs the same monitors again and again, and callers ask for all of them. */
+const keysOf = oncePerObject((_: PlannedMonitor) => new Map<string, string>())
 
 /**
  * Whether a run leaves out the samples of a monitor that has them: a run of the schedule below Advanced, unless the
@@ -344,28 +345,28 @@ function observe(
         if (!signal.aborted) awaited.delete(share)
       }
     })
-    const counted = ({ resolve, bothFamilies }: Pick<CheckContext, 'resolve' | 'bothFamilies'>): CheckContext => ({
-      mode,
-      signal,
-      msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
-      now: context.now,
-      date: context.date,
-      step: (check, address) => {
-        progress.step = { check, address: address ?? progress.step.address, since: context.now() }
-        watch.progress()
-      },
-      resolve,
-      bothFamilies,
-      lookup: lookupWith(resolve),
-      files,
-      inChild: (probe, input) => context.inChild(probe, input, signal),
-      services: context.services ?? {},
-      history: recorded(historyOf(monitor, context, signal)),
-      calledByPeer: cause === 'peer',
-      sparesSamples: sparesSamples(monitor, mode, cause),
-      without: monitor.without,
-      isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
-    })
+    const counted = ({ resolve, bothFamilies }: Pick<CheckContext, 'resolve' | 'bothFamilies'>): CheckContext =>
+      countingMode(modeUse, {
+        signal,
+        msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
+        now: context.now,
+        date: context.date,
+        step: (check, address) => {
+          progress.step = { check, address: address ?? progress.step.address, since: context.now() }
+          watch.progress()
+        },
+        resolve,
+        bothFamilies,
+        lookup: lookupWith(resolve),
+        files,
+        inChild: (probe, input) => context.inChild(probe, input, signal),
+        services: context.services ?? {},
+        history: recorded(historyOf(monitor, context, signal)),
+        calledByPeer: cause === 'peer',
+        sparesSamples: sparesSamples(monitor, mode, cause),
+        without: monitor.without,
+        isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
+      })
     const waitedBefore = (context.processorWaitMs ?? roughProcessorWaitMs)()
     const waitMs = (): number => ((context.processorWaitMs ?? processorWaitMs)() ?? 0) - (waitedBefore ?? 0)
     const judgeAll = (results: readonly Result[]): readonly Result[] => {
@@ -375,24 +376,25 @@ function observe(
     // A database that has answered is at work, not silent.
     const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
     let iterator: AsyncIterator<Result | readonly Result[]> | undefined
+    const abort = abortOf(signal)
     try {
       const direct = { way: {}, resolve: (host: string) => context.resolve(host, signal) }
       const { wayTo } = (await loadReach(settings as object)) ?? {}
       const outside = { resolve: context.resolve, signal, files }
       const { way, ...reach } = (await wayTo?.(settings as object, target, outside)) ?? direct
       conversations = new Conversations(way)
-      const results = kind.run(settings as never, countingMode(counted(reach), modeUse))
+      const results = kind.run(settings as never, counted(reach))
       const running = results[Symbol.asyncIterator]()
       iterator = running
-      for (;;) {
-        const next = await orAborted(
-          withConversations(conversations, () => running.next()),
-          signal,
-        )
-        if (next.done) break
-        watch.progress()
-        observation.add(judgeAll([next.value].flat()))
-      }
+      // As a whole: each of its parts would otherwise enter and leave the conversations.
+      await withConversations(conversations, async () => {
+        for (;;) {
+          const next = await Promise.race([running.next(), abort.aborted])
+          if (next.done) return
+          watch.progress()
+          observation.add(judgeAll([next.value].flat()))
+        }
+      })
     } catch (error) {
       // An error after the deadline is a consequence of the deadline.
       const isLate = signal.aborted && !(error instanceof ProbeError)
@@ -402,6 +404,7 @@ function observe(
       if (iterator) await closed(iterator)
     } finally {
       deadline.clear()
+      abort.clear()
       watch.end()
       conversations.end()
       slot.release()
@@ -485,21 +488,17 @@ export const neverBegun = (options: RunOptions, run: RunClock, waits: readonly s
 
 /** Calls `silent` each time that nothing has happened for `silentMs`, until it returns true. */
 function watchSilence(silent: () => boolean) {
-  let timer: NodeJS.Timeout | undefined
-  let done = false
-  const arm = (): void => {
-    clearTimeout(timer)
-    if (done) return
-    timer = setTimeout(() => {
-      done = silent()
-      arm()
-    }, silentMs)
-  }
-  arm()
+  let isOver = false
+  const timer = setTimeout(() => {
+    isOver = silent()
+    if (!isOver) timer.refresh()
+  }, silentMs)
   return {
-    progress: arm,
+    progress: (): void => {
+      if (!isOver) timer.refresh()
+    },
     end: (): void => {
-      done = true
+      isOver = true
       clearTimeout(timer)
     },
   }

@@ -52,17 +52,7 @@ export async function runMonitors(
   const reports = new Map<PlannedMonitor, Promise<MonitorReport>>()
 
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context, options)]))
-  const run: RunClock = {
-    signal: runDeadline.signal,
-    began: start,
-    ends: start + runMs,
-    ms: runMs,
-    priorities,
-    acceptedSignIns: new Set(),
-    notBefore: options.notBefore ?? start,
-    reused: [],
-    times: new Map(),
-  }
+  const run = clockOf(options, { signal: runDeadline.signal, began: start, ms: runMs, priorities })
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
 
   const pending = new Set(due)
@@ -110,6 +100,36 @@ export async function runMonitors(
     runDeadline.clear()
   }
 }
+
+/**
+ * Runs one monitor of a schedule, with its own deadline only: a machine that does not keep up makes runs late, and cuts none.
+ * Undefined where the mode does not include it. Never throws for a failing monitor; rejects only when `signal` aborts.
+ */
+export async function runMonitor(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  options: Omit<RunOptions, 'timeoutMs' | 'elsewhere'>,
+): Promise<MonitorReport | undefined> {
+  const { mode, signal } = options
+  if (!includes(mode, monitor.depth)) return undefined
+  const priorities = new Map([[monitor, priorityOf(monitor, context, options)]])
+  const run = clockOf(options, { signal, began: context.now(), ms: Number.POSITIVE_INFINITY, priorities })
+  const report = await attempts(monitor, context, options, run, [])
+  signal.throwIfAborted()
+  return naming(report, elsewhereIn(monitor, []))
+}
+
+const clockOf = (
+  { notBefore }: Pick<RunOptions, 'notBefore'>,
+  clock: Pick<RunClock, 'signal' | 'began' | 'ms' | 'priorities'>,
+): RunClock => ({
+  ...clock,
+  ends: clock.began + clock.ms,
+  acceptedSignIns: new Set(),
+  notBefore: notBefore ?? clock.began,
+  reused: [],
+  times: new Map(),
+})
 
 const reusedIn = ({ reused }: RunClock): Reused | undefined =>
   reused.length === 0

@@ -19,6 +19,7 @@ import {
   type RunCause,
   type RunOptions,
   type RunStart,
+  runMonitor,
   runMonitors,
   type Serving,
   type Shared,
@@ -56,11 +57,6 @@ import type { RecentRuns } from './recent.ts'
 
 /** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
 const slotMs = 1_000
-/**
- * Milliseconds for one run of the schedule, so long that a machine which does not keep up makes runs late and cuts none.
- * Each attempt has the deadline of its monitor in any case.
- */
-const scheduledRunMs = 3_600_000
 
 export type { PlanChanges } from '../../checks/plan/index.ts'
 
@@ -277,15 +273,13 @@ export function healthPart(
           mode,
           signal,
           cause: 'schedule' as const,
-          timeoutMs: scheduledRunMs,
           ...(repeatsRefused ? { repeatsRefusedUntil: Date.now() } : {}),
         }
-        return (await runMonitors([monitor], context, options)).monitors[0]
+        return await runMonitor(monitor, context, options)
       },
       look: async ({ monitor }, mode, signal) => {
         const unkept = { ...context, history: undefined, exceeded: undefined, onObservation: undefined }
-        const options = { mode, signal, cause: 'schedule' as const, timeoutMs: scheduledRunMs, notBefore: now() }
-        return (await runMonitors([monitor], unkept, options)).monitors[0]
+        return await runMonitor(monitor, unkept, { mode, signal, cause: 'schedule', notBefore: now() })
       },
       latest: () => latest,
       onError: ({ monitor: { name } }, error) => {
