@@ -58,6 +58,7 @@ async function serving(yaml: string, results: (name: string) => readonly Result[
     {
       config: await config(yaml),
       watchObservations: () => {},
+      watchOwed: () => {},
       watchReports: (onReport) => {
         report = onReport
       },

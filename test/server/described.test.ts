@@ -98,7 +98,7 @@ describe('R6 descriptions of the interface', () => {
         Array.from({ length: 40 }, (_, port) => described.answer(`http://localhost:${port + 1}`, name)),
       )
       const bodies = new Set(
-        all.map(({ body, stored }) => stored?.plain ?? body?.replace(/localhost:\d+/g, 'localhost')),
+        all.map(({ body, stored }) => stored?.plain ?? String(body).replace(/localhost:\d+/g, 'localhost')),
       )
       expect([name, bodies.size]).toEqual([name, 1])
     }

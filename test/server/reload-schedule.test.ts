@@ -33,6 +33,7 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
     {
       config: first,
       watchObservations: () => {},
+      watchOwed: () => {},
       watchReports: () => {},
       expect: () => {},
       run: async ({ monitor: { name } }, _, { signal }) => {

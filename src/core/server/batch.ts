@@ -57,7 +57,7 @@ export async function operateBatch(
     for (const [index, read] of requests.entries()) {
       const one = await answerOne(server, context, operation, { read, credential, index, negotiated })
       if (one.status !== 200) return { ...one, headers: [...completed(index), ...(one.headers ?? [])] }
-      bodies.push(one.body ?? '')
+      bodies.push(String(one.body ?? ''))
       // Restarts the silence timeout: the connection is idle while the batch runs.
       context.request.socket.setTimeout(server.limits.silenceMs)
     }

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorResponse, HealthCheckResponse, type NameStyle, type ResponseStatus } from '../protocol/index.ts'
 import { encodeJson, type Trailing } from '../protocol/wire/index.ts'
+import { SharedText } from './answer.ts'
 
 /** The JSON of an answer, split at the CorrelationId. */
-type Halves = { readonly of: HealthCheckResponse; readonly before: string; readonly after: string }
+type Halves = { readonly of: HealthCheckResponse; readonly before: string; readonly after: string | Buffer }
+
+/** Texts of more characters are kept as bytes. A shorter one is written in one piece. */
+const longText = 16_384
 
 /**
  * Writes health answers as JSON. Answers that share a run differ only in their CorrelationId, so the rest of the text
@@ -16,7 +20,7 @@ export class HealthJson {
   readonly #placeholder = randomUUID()
 
   /** `failed` appends a ResponseStatus with that Meta (H1). */
-  write(response: HealthCheckResponse, failed: boolean, style: NameStyle, meta?: ResponseStatus['Meta']): string {
+  write(response: HealthCheckResponse, failed: boolean, style: NameStyle, meta?: ResponseStatus['Meta']): string | SharedText {
     const { CorrelationId: id, MonitorSummaries: summaries } = response
     if (id === undefined || summaries === undefined || meta !== undefined) return whole(response, failed, style, meta)
     const texts = this.#written.get(summaries) ?? new Map<string, Halves>()
@@ -26,13 +30,15 @@ export class HealthJson {
     const halves =
       existing && haveMembersInCommon(existing.of, response) ? existing : this.#halves(response, failed, style)
     texts.set(key, halves)
-    return halves.before + JSON.stringify(id) + halves.after
+    const before = halves.before + JSON.stringify(id)
+    const { after } = halves
+    return typeof after === 'string' ? before + after : new SharedText([Buffer.from(before), after])
   }
 
   #halves(response: HealthCheckResponse, failed: boolean, style: NameStyle): Halves {
     const text = whole({ ...response, CorrelationId: this.#placeholder }, failed, style)
     const [before = '', after = ''] = text.split(`"${this.#placeholder}"`)
-    return { of: response, before, after }
+    return { of: response, before, after: after.length > longText ? Buffer.from(after) : after }
   }
 }
 

@@ -62,4 +62,4 @@ export const markedFault = ({ rehearsal }: Rehearsing, fault: Fault): Fault =>
 export const markedAnswer = ({ rehearsal }: Rehearsing, answer: HttpAnswer): HttpAnswer =>
   rehearsal === undefined || answer.body === undefined
     ? answer
-    : { ...answer, body: markBody(answer.contentType ?? '', answer.body) }
+    : { ...answer, body: markBody(answer.contentType ?? '', String(answer.body)) }

@@ -12,7 +12,7 @@ import {
   type Negotiated,
   type Trailing,
 } from '../protocol/wire/index.ts'
-import type { HttpAnswer } from './answer.ts'
+import type { HttpAnswer, SharedText } from './answer.ts'
 import type { RequestContext, ServerContext } from './context.ts'
 import { stackOf } from './log.ts'
 import { markedFault } from './rehearsal.ts'
@@ -111,10 +111,10 @@ export async function encoded(
 }
 
 /** JSON, wrapped in the callback if there is one (F2). */
-export function encodedJson(json: string, { callback }: Negotiated): Encoded {
+export function encodedJson<Text extends string | SharedText>(json: Text, { callback }: Negotiated) {
   return callback === undefined
     ? { contentType: 'application/json; charset=utf-8', body: json }
-    : { contentType: jsonpContentType, body: jsonp(callback, json) }
+    : { contentType: jsonpContentType, body: jsonp(callback, String(json)) }
 }
 
 /** CSV is sent as a download (F3). A flat list of headers. */

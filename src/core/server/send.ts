@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { Fault } from '../base/errors.ts'
 import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../protocol/wire/index.ts'
-import type { HttpAnswer } from './answer.ts'
+import { type HttpAnswer, SharedText } from './answer.ts'
 import { correlationOf, latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
 import { corsHeaders, resourcePolicy } from './origins.ts'
@@ -63,7 +63,7 @@ export function send(server: ServerContext, context: RequestContext, made: HttpA
   const headers = commonHeaders(server, context.correlationId, request, answer)
   if (stored) headers.push('Vary', 'Accept-Encoding')
   if (isGzipped) headers.push('Content-Encoding', 'gzip')
-  const length = Buffer.byteLength(body)
+  const length = body instanceof SharedText ? body.length : Buffer.byteLength(body)
   headers.push('Content-Length', String(length))
   if (contentType !== undefined) headers.push('Content-Type', contentType)
   if (answer.headers) headers.push(...answer.headers)
@@ -73,15 +73,20 @@ export function send(server: ServerContext, context: RequestContext, made: HttpA
   if (context.last || leftover || drained) headers.push('Connection', 'close')
   response.writeHead(answer.status, headers)
   if (!leftover) {
+    if (body instanceof SharedText) {
+      response.cork()
+      for (const part of body.parts) response.write(part)
+      response.end()
+    }
     // Pure ASCII yields the same bytes in latin1 and needs no encoding.
-    if (typeof body === 'string') response.end(body, length === body.length ? 'latin1' : 'utf8')
+    else if (typeof body === 'string') response.end(body, length === body.length ? 'latin1' : 'utf8')
     else response.end(body)
     server.waiting.answer(request.socket, response, length)
     return
   }
   // Sends the whole answer now. The connection closes after the caller has had time to read it.
   response.flushHeaders()
-  if (length > 0) response.write(body)
+  if (length > 0) response.write(body instanceof SharedText ? String(body) : body)
   server.waiting.answer(request.socket, response, length)
   swallow(request, server.limits, () => response.end())
 }

@@ -316,7 +316,12 @@ describe('what is kept of an observation that is over', () => {
   test('the runs that waited for it are not', async () => {
     const { promise: ended, resolve } = Promise.withResolvers<void>()
     const first = { signal: new AbortController().signal, ends: 1 }
-    const observation = new Observation(0, first, () => ({ ended, view: () => [ok], upTo: () => undefined }))
+    const observation = new Observation(0, first, () => ({
+      ended,
+      view: () => [ok],
+      whole: () => [ok],
+      upTo: () => undefined,
+    }))
     const outcome = observation.outcome(first)
     expect(observation.latest).toBe(first)
     observation.end(1)

@@ -192,6 +192,7 @@ describe('W2 simulated: the document of a served answer equals that of an own ru
   test.each(['has ended', 'is in progress'])('while the deeper run %s', async (state) => {
     let served = 0
     let other = 0
+    let composed = 0
     await fc.assert(
       fc.asyncProperty(checks, pairs, signsInFrom(state), async (some, [mode, deeper], from) => {
         const own = await settled(fixture().run(plannedOf(kindOf(some, from).kind), { mode }))
@@ -208,13 +209,16 @@ describe('W2 simulated: the document of a served answer equals that of an own ru
         await settled(scheduled)
         const runs = counts.runs
         const pinned = serving.allFor([monitor], mode, performance.now())
-        if (!pinned) return
+        if (!pinned || pinned === 'soon') return
+        const ofEnded = serving.runOfEnded([monitor], { mode, pinned }, performance.now())
+        if (ofEnded) composed += 1
+        expect(ofEnded ? documentOf(ofEnded) : documentOf(own)).toEqual(documentOf(own))
         expect(documentOf(await settled(run(monitor, { mode, pinned })))).toEqual(documentOf(own))
         expect(counts.runs).toBe(runs)
       }),
       { numRuns: process.env.SVC_PROVE === '1' ? 20_000 : isQuick() ? 150 : 300 },
     )
     // Both have to occur; how often is up to chance.
-    expect(Math.min(served, other)).toBeGreaterThan(0)
+    expect(Math.min(served, other, composed)).toBeGreaterThan(0)
   })
 })

@@ -9,6 +9,13 @@ beforeEach(() => {
 })
 afterEach(() => vi.useRealTimers())
 
+/** How long an answer takes that needs no run, and is slow. Milliseconds. */
+const slowMs = 5
+const slow = async <T>(made: () => T): Promise<T> => {
+  await new Promise((resolve) => setTimeout(resolve, slowMs))
+  return made()
+}
+
 /**
  * Simulated: runs that end when the test says so, and a clock that it moves. `serves`: the ids of the next answers that need no
  * run.
@@ -54,6 +61,7 @@ function harness(...serves: (string | Error)[]) {
           const next = serves.shift()
           if (next === 'never') return await new Promise(() => {})
           if (next instanceof Error) throw next
+          if (next === 'slow') return await slow(() => runOf(next, mode, slowMs))
           return next === undefined || next === 'none' ? undefined : runOf(next, mode, 0)
         },
   )
@@ -387,6 +395,24 @@ describe('runs that callers share', () => {
     expect(await result()).toBe('run 1')
     state.reused = { ageMs: 2_000, leftMs: 0 }
     expect(await result({}, 'Basic')).toBe('run 2')
+  })
+
+  test('W2 whoever asked while all of such an answer was valid gets it, and whoever asked later gets the next one', async () => {
+    const { state, ask, pass } = harness('slow', 'slow')
+    state.reused = { ageMs: 9_998, leftMs: 2 }
+    const early = ask()
+    await pass(1)
+    const also = ask()
+    await pass(2)
+    const late = ask()
+    await pass(2)
+    expect((await Promise.all([early, also])).map(({ run }) => run.id)).toEqual(['slow', 'slow'])
+    const isAnswered = watch(late)
+    await pass(slowMs - 1)
+    expect(isAnswered()).toBe(false)
+    await pass(1)
+    expect((await late).run).not.toBe((await early).run)
+    expect(state.runs).toBe(0)
   })
 
   test('W2 W9 an answer that was begun before the plan changed serves nobody', async () => {

@@ -128,7 +128,7 @@ export async function attempts(
 }
 
 /** The results, of which the first says which checks svc.yaml leaves out. */
-function withLeftOut(results: readonly Result[], { without = [] }: PlannedMonitor): readonly Result[] {
+export function withLeftOut(results: readonly Result[], { without = [] }: PlannedMonitor): readonly Result[] {
   const [first, ...rest] = results
   if (first === undefined || without.length === 0) return results
   return [{ ...first, details: [...(first.details ?? []), `left out (without): ${without.join(', ')}`] }, ...rest]

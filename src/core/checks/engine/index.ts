@@ -11,6 +11,7 @@ export * from './limits.ts'
 export type {
   BegunObservation,
   EngineContext,
+  IsOwed,
   MonitorReport,
   ObservationEnd,
   PlannedMonitor,
@@ -24,7 +25,7 @@ export * from './network-kind.ts'
 export { deadlines, settingsProblem } from './observe.ts'
 export type { RefusalStore } from './refusal-file.ts'
 export * from './result.ts'
-export * from './run.ts'
+export { dependenciesOfMonitor, limits, loadSignIns, runMonitor, runMonitors } from './run.ts'
 export type { StoredMonitor } from './series.ts'
 export * from './shared-runs.ts'
 

@@ -285,6 +285,8 @@ export type Underway<W extends Waiter> = {
   readonly ended: Promise<void>
   /** The results for one who waits: all of them at the end, those so far when it leaves others behind. */
   readonly view: (waiter: W, hasLeft: boolean) => readonly Result[]
+  /** `Observation.whole` */
+  readonly whole: () => readonly Result[] | undefined
   /** `Observation.upTo` */
   readonly upTo: (mode: ExecutionMode, ownMs: number) => readonly Result[] | undefined
 }
@@ -357,6 +359,11 @@ export class Observation<W extends Waiter = Waiter> {
    */
   upTo(mode: ExecutionMode, ownMs: number): readonly Result[] | undefined {
     return this.endedAt === undefined ? undefined : this.#underway.upTo(mode, ownMs)
+  }
+
+  /** Once it has ended: its results for one who asks later. Undefined where anything cut its time short. */
+  whole(): readonly Result[] | undefined {
+    return this.endedAt === undefined ? undefined : this.#underway.whole()
   }
 
   add(results: readonly Result[]): void {

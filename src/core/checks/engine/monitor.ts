@@ -149,13 +149,30 @@ export type Serving = {
     options: Pick<RunOptions, 'mode' | 'cause'>,
     when: { readonly notBefore: number; readonly now: number },
   ) => ServingObservation | undefined
-  /** The observations that serve all of these monitors without a new one. Undefined if any of them needs one. */
+  /**
+   * The observations that serve all of these monitors without a new one. Undefined if any of them needs one, and `soon` if the
+   * schedule is about to begin each that is missing.
+   */
   readonly allFor: (
     monitors: readonly PlannedMonitor[],
     mode: ExecutionMode,
     now: number,
-  ) => ReadonlyMap<PlannedMonitor, ServingObservation> | undefined
+    isOwed?: IsOwed,
+  ) => ReadonlyMap<PlannedMonitor, ServingObservation> | 'soon' | undefined
+  /**
+   * The run that these observations make, which have ended: what `runMonitors` makes of them, without its work for each monitor.
+   * `began`: when they were chosen, in monotonic milliseconds. Undefined where a run does more with any of them, as with all
+   * that failed.
+   */
+  readonly runOfEnded: (
+    plan: readonly PlannedMonitor[],
+    options: Pick<RunOptions, 'mode' | 'elsewhere'> & Required<Pick<RunOptions, 'pinned'>>,
+    began: number,
+  ) => Run | undefined
 }
+
+/** Whether the schedule is about to run a monitor at a depth that serves this mode: the run is due, and nothing holds it up. */
+export type IsOwed = (monitor: PlannedMonitor, mode: ExecutionMode) => boolean
 
 /** An observation that begins. `at`: monotonic milliseconds. */
 export type BegunObservation = {

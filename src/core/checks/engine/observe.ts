@@ -207,7 +207,7 @@ async function keepReadings(
 }
 
 /** Tells the series of monitors with one kind apart, as their keys do. */
-const ownerOf = ({ type, name }: PlannedMonitor): string => JSON.stringify([type, name])
+export const ownerOf = ({ type, name }: PlannedMonitor): string => JSON.stringify([type, name])
 
 type SlotTime = { readonly started: number; readonly time: Time }
 
@@ -288,6 +288,9 @@ function observe(
     )
     return decided(results)
   }
+
+  const whole = (): readonly Result[] | undefined =>
+    progress.slotTime && !progress.cut ? decided(observation.results) : undefined
 
   const modeUse = new ModeUse(mode)
   const upTo = (shallower: ExecutionMode, ownMs: number): readonly Result[] | undefined => {
@@ -417,6 +420,7 @@ function observe(
   }
   return {
     view,
+    whole,
     upTo,
     ended: work().finally(() => {
       observation.end(context.now())

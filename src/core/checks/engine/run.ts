@@ -50,7 +50,6 @@ export async function runMonitors(
   const due = plan.filter(isDue)
   const groupsOf = dependenciesIn(due, (options.elsewhere ?? []).filter(isDue))
   const reports = new Map<PlannedMonitor, Promise<MonitorReport>>()
-
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context, options)]))
   const run = clockOf(options, { signal: runDeadline.signal, began: start, ms: runMs, priorities })
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
@@ -64,7 +63,7 @@ export async function runMonitors(
     // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
       const groups = groupsOf(monitor)
-      const parents = [...new Set(groups.flatMap(({ members }) => members))]
+      const parents = parentsIn(groups)
       const ended = await Promise.all(parents.map(async (parent) => ({ parent, ...(await report(parent)) })))
       const down = new Set(ended.filter(isOutOfReach).map(({ parent }) => parent))
       const missing = groups.map(({ members }) => members.filter((member) => down.has(member)))
@@ -131,7 +130,7 @@ const clockOf = (
   times: new Map(),
 })
 
-const reusedIn = ({ reused }: RunClock): Reused | undefined =>
+export const reusedIn = ({ reused }: Pick<RunClock, 'reused'>): Reused | undefined =>
   reused.length === 0
     ? undefined
     : {
@@ -187,6 +186,10 @@ export const dependenciesOfMonitor = ({
 /** A group of `dependsOn`, with those of its members that are in a run. */
 type GroupInRun = { readonly atLeast: number; readonly size: number; readonly members: readonly PlannedMonitor[] }
 
+export const parentsIn = (groups: readonly GroupInRun[]): readonly PlannedMonitor[] => [
+  ...new Set(groups.flatMap(({ members }) => members)),
+]
+
 /** Whether a group has too few members within reach. A member that does not run may be within reach. */
 const lacks = (group: GroupInRun | undefined, missing: number): boolean =>
   group !== undefined && missing > 0 && group.size - missing < group.atLeast
@@ -195,7 +198,7 @@ const lacks = (group: GroupInRun | undefined, missing: number): boolean =>
  * Makes the function that finds the groups on which a monitor depends, with the members among those of this run and
  * those of other types.
  */
-function dependenciesIn(
+export function dependenciesIn(
   due: readonly PlannedMonitor[],
   elsewhere: readonly PlannedMonitor[],
 ): (monitor: PlannedMonitor) => readonly GroupInRun[] {
@@ -214,7 +217,7 @@ function dependenciesIn(
 }
 
 /** The monitors of other types among those that the texts of a monitor may name. */
-const elsewhereIn = (monitor: PlannedMonitor, others: readonly PlannedMonitor[]): readonly NamedElsewhere[] =>
+export const elsewhereIn = (monitor: PlannedMonitor, others: readonly PlannedMonitor[]): readonly NamedElsewhere[] =>
   others
     .flatMap((other) =>
       other.type === undefined || other.type === monitor.type
@@ -223,7 +226,7 @@ const elsewhereIn = (monitor: PlannedMonitor, others: readonly PlannedMonitor[])
     )
     .concat(monitor.elsewhere ?? [])
 
-const naming = (report: MonitorReport, elsewhere: readonly NamedElsewhere[]): MonitorReport =>
+export const naming = (report: MonitorReport, elsewhere: readonly NamedElsewhere[]): MonitorReport =>
   elsewhere.length === 0
     ? report
     : {

@@ -147,10 +147,16 @@ export class SharedRuns {
     const lane = this.#laneOf(mode, type, cause)
     const before = lane.running
     let source = this.#find(lane, call, before)
-    const serving = source ? undefined : this.#servingOf(lane, call)
-    if (serving) {
-      await this.#patiently(call, askedAt, (signal) => orAborted(serving, signal))
+    let since: number | undefined
+    // What is being composed may contain what expired before this call. The next one does not.
+    for (let attempt = 0; !source && attempt < 2; attempt += 1) {
+      const serving = this.#servingOf(lane, call)
+      if (!serving) break
+      since = askedAt
+      const composed = await this.#patiently(call, askedAt, (signal) => orAborted(serving, signal))
       source = this.#find(lane, call, before)
+      if (!composed) break
+      if (askedAt < composed.expiresAt) source ??= composed
     }
     let kind: Kind = 'trusted'
     if (!source) {
@@ -163,9 +169,8 @@ export class SharedRuns {
     if (source && 'run' in source) return this.#shared(source)
 
     const demand = source ?? this.#demand(lane, kind, call.fresh)
-    const since = serving ? askedAt : this.#now()
     try {
-      return this.#shared(await this.#patiently(call, since, (signal) => demand.outcome(signal)))
+      return this.#shared(await this.#patiently(call, since ?? this.#now(), (signal) => demand.outcome(signal)))
     } catch (error) {
       if (call.signal.aborted && demand === lane.next) this.#leave(lane, demand, kind)
       throw error

@@ -6,6 +6,7 @@ import { runInChild } from '../../checks/child/index.ts'
 import {
   type DeclaredResult,
   type EngineContext,
+  type IsOwed,
   includes,
   type LatestOptions,
   type LatestReports,
@@ -14,6 +15,7 @@ import {
   loadLatest,
   loadServing,
   type MonitorReport,
+  orAborted,
   type PlannedMonitor,
   type Run,
   type RunCause,
@@ -57,6 +59,9 @@ import type { RecentRuns } from './recent.ts'
 
 /** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
 const slotMs = 1_000
+
+/** How long a caller waits until the schedule begins what is due. A turn of the event loop is usually enough. Milliseconds. */
+const owedMs = 250
 
 export type { PlanChanges } from '../../checks/plan/index.ts'
 
@@ -173,6 +178,7 @@ export function healthPart(
   let onObservation: EngineContext['onObservation']
   let serving: Serving | undefined
   let exceeded: EngineContext['exceeded']
+  let isOwed: IsOwed | undefined
   let onOthersReport: Parameters<ScheduleWork['watchReports']>[0] | undefined
   const documentsOf = rememberDocuments()
   const life = new AbortController()
@@ -230,8 +236,24 @@ export function healthPart(
     const monitors = await plan(type, mode, signal, inForce)
     const elsewhere = inForce.dependedOn(monitors)
     const due = [...monitors, ...elsewhere].filter(({ depth }) => includes(mode, depth))
-    const pinned = due.length === 0 ? undefined : serving.allFor(due, mode, now())
-    return pinned && (await runMonitors(monitors, context, { mode, signal, cause: 'caller', elsewhere, pinned }))
+    if (due.length === 0) return undefined
+    let began = now()
+    const patience = began + owedMs
+    let pinned = serving.allFor(due, mode, began, isOwed)
+    while (pinned === 'soon' && began < patience) {
+      // The timer of the schedule has its turn.
+      await new Promise((resolve) => setImmediate(resolve))
+      began = now()
+      pinned = serving.allFor(due, mode, began, isOwed)
+    }
+    if (pinned === undefined || pinned === 'soon') return undefined
+    const underway = [...pinned.values()].filter(({ observation }) => observation.endedAt === undefined)
+    if (underway.length > 0) await orAborted(Promise.allSettled(underway.map((one) => one.observation.ended)), signal)
+    const options = { mode, elsewhere, pinned }
+    return (
+      serving.runOfEnded(monitors, options, began) ??
+      (await runMonitors(monitors, context, { ...options, signal, cause: 'caller' }))
+    )
   }
   const sharedRuns = shared ? new SharedRuns(now, start, serve) : undefined
   const rounds = new WeakMap<object, number>()
@@ -264,6 +286,9 @@ export function healthPart(
         onObservation = observed
       },
       expect: (runsPerMinute) => context.limits.slots.expect({ runsPerMinute, runMs: slotMs }),
+      watchOwed: (owed) => {
+        isOwed = owed
+      },
       watchReports: (onReport) => {
         onOthersReport = onReport
       },

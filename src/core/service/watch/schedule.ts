@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import {
   type EngineContext,
   fingerprint,
+  type IsOwed,
   type LatestReports,
   loadCosts,
   type MonitorReport,
@@ -35,6 +36,8 @@ export type ScheduleWork = {
   ) => Promise<MonitorReport | undefined>
   /** The same, for an answer to another node: what it finds is nowhere kept. */
   readonly look: (one: ScheduledMonitor, mode: ExecutionMode, signal: AbortSignal) => Promise<MonitorReport | undefined>
+  /** Takes what knows which runs are about to begin: a caller waits for them. */
+  readonly watchOwed: (isOwed: IsOwed) => void
   /** Takes what sees the report of each monitor that a caller's run has ended. */
   readonly watchReports: (onReport: (type: ServerType, mode: ExecutionMode, report: MonitorReport) => void) => void
   /** Where each report goes that counts, for each type of its monitor. */
@@ -257,6 +260,10 @@ export function schedulePart(
       take(scheduled, costOf)
       work.watchObservations(onObservation)
       work.watchReports(onReport)
+      work.watchOwed((monitor, mode) => {
+        const key = closed ? undefined : keyOf(monitor)
+        return key !== undefined && schedule?.owes(key, mode, now()) === true
+      })
     },
     // Not before the server answers: monitors may ask this server.
     answers: () => {

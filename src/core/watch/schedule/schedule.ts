@@ -3,6 +3,7 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import {
   type Asker,
   begin,
+  covers,
   depths,
   dueOrder,
   earlyMs,
@@ -130,6 +131,13 @@ export class Schedule {
       this.#waiting.get(order.depth)?.set(order.key, order)
     }
     return { orders: deepestFirst, nextAt: this.nextAt }
+  }
+
+  /** Whether the next tick begins a run of this monitor that serves this depth. */
+  owes(key: string, depth: ExecutionMode, now: number): boolean {
+    const place = this.#places.get(key)
+    const order = place && place.nextAt <= now ? dueOrder(place.row, now) : undefined
+    return order !== undefined && covers(order.depth, depth)
   }
 
   /** A run began. Returns how many milliseconds late, for a run of the schedule that was waiting. */
