@@ -20,7 +20,12 @@ export class HealthJson {
   readonly #placeholder = randomUUID()
 
   /** `failed` appends a ResponseStatus with that Meta (H1). */
-  write(response: HealthCheckResponse, failed: boolean, style: NameStyle, meta?: ResponseStatus['Meta']): string | SharedText {
+  write(
+    response: HealthCheckResponse,
+    failed: boolean,
+    style: NameStyle,
+    meta?: ResponseStatus['Meta'],
+  ): string | SharedText {
     const { CorrelationId: id, MonitorSummaries: summaries } = response
     if (id === undefined || summaries === undefined || meta !== undefined) return whole(response, failed, style, meta)
     const texts = this.#written.get(summaries) ?? new Map<string, Halves>()
