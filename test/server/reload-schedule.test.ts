@@ -1,5 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { IsOwed } from '../../src/core/checks/engine/index.ts'
+import { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { schedulePart } from '../../src/core/service/watch/schedule.ts'
 import { statesPart } from '../../src/core/service/watch/states.ts'
 import { load } from '../config/given.ts'
@@ -29,11 +31,14 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
   const began = new Map<string, number[]>()
   const aborted: string[] = []
   const states = statesPart()
+  let isOwed: IsOwed = () => false
   const part = schedulePart(
     {
       config: first,
       watchObservations: () => {},
-      watchOwed: () => {},
+      watchOwed: (owed) => {
+        isOwed = owed
+      },
       watchReports: () => {},
       expect: () => {},
       run: async ({ monitor: { name } }, _, { signal }) => {
@@ -56,6 +61,8 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
     reload: async (next: Config) => (await part.reload?.(next))?.(),
     of: (name: string) => began.get(name) ?? [],
     aborted,
+    owes: (name: string, mode: ExecutionMode) =>
+      part.monitors().some(({ monitor }) => monitor.name === name && isOwed(monitor, mode)),
     load: part.load,
     end: () => {
       part.cancel?.()
@@ -63,6 +70,21 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
     },
   }
 }
+
+test('W2 the schedule owes a run from the moment at which it is due until it begins, at its depth and above', async () => {
+  const schedule = await scheduled(await config(tcp('a')))
+  await schedule.pass(60_000)
+  const [last = 0] = schedule.of('tcp a').slice(-1)
+  const owed = () => ExecutionMode.values.filter((mode) => schedule.owes('tcp a', mode))
+  expect(owed()).toEqual([])
+  // Time passes, and no timer has its turn.
+  vi.setSystemTime(beganAt + last + 10_001)
+  expect(owed()).toEqual(['Basic', 'Standard'])
+  await schedule.pass(10_001)
+  expect(schedule.of('tcp a').length).toBeGreaterThan(6)
+  expect(owed()).toEqual([])
+  schedule.end()
+})
 
 const before = () => config(tcp('a'), tcp('b'), tcp('c'))
 
