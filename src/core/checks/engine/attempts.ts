@@ -31,6 +31,12 @@ function plannedIn(monitor: PlannedMonitor, mode: ExecutionMode): readonly Plann
   return made
 }
 
+/**
+ * The report of the first attempt that an observation was, for the monitor of the latest run that took it at its own depth. Callers
+ * get the same one, of which documents are made once.
+ */
+export const firstReports = new WeakMap<object, { readonly monitor: PlannedMonitor; readonly report: MonitorReport }>()
+
 /** The report of a monitor with these results. */
 export function reportOf(
   monitor: PlannedMonitor,
@@ -99,6 +105,7 @@ export async function attempts(
     let tookMs = 0
     let notBefore = run.notBefore
     let observed: MonitorReport['observed']
+    let made: object | undefined
     do {
       const before = results
       const once = await observeOnce(monitor, context, options, run, { waits, observed: signIn?.observed, notBefore })
@@ -106,6 +113,7 @@ export async function attempts(
       tookMs += once.tookMs
       const { beganAt, endedAt } = once
       observed = { beganAt, endedAt }
+      made = once.made
       // Another monitor may have made the next attempt already.
       notBefore = once.endedAt
       // A further attempt that had no time proves nothing; the one before did.
@@ -121,7 +129,9 @@ export async function attempts(
     const counted = await applyHoldDuration(results, monitor, options.mode, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
     const complete = withLeftOut(await advised(reported, monitor, context, options), monitor)
-    return { ...reportOf(monitor, options.mode, complete, tookMs, attempt), observed }
+    const report = { ...reportOf(monitor, options.mode, complete, tookMs, attempt), observed }
+    if (attempt === 1 && made) firstReports.set(made, { monitor, report })
+    return report
   } finally {
     signIn?.end()
   }

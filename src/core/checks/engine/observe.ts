@@ -54,6 +54,8 @@ type Observed = {
   readonly endedAt: number
   /** How long the observation has taken. */
   readonly tookMs: number
+  /** The observation itself, if it was made at the depth of the run. */
+  readonly made?: object
 }
 
 /**
@@ -104,7 +106,7 @@ export async function observeOnce(
     reuse(monitor, run, observation, endedAt + lifeOf(observation.results, mode))
   } else run.times.delete(monitor)
   const { begunAt, startedAt = begunAt } = observation
-  return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt }
+  return { results, beganAt: startedAt, endedAt, tookMs: endedAt - begunAt, made: observation }
 }
 
 /** The settings that need `reach.ts`. */

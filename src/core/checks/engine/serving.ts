@@ -1,6 +1,6 @@
 import { uniqueId } from '../../base/format.ts'
 import { ExecutionMode, lifeFor } from '../../protocol/index.ts'
-import { reportOf, withLeftOut } from './attempts.ts'
+import { firstReports, reportOf, withLeftOut } from './attempts.ts'
 import { type ResultRequest, type ServingCandidate, type Source, sourceFor } from './callers.ts'
 import { type DeclaredResult, includes } from './kind.ts'
 import { lifeOf, type Observation } from './limits.ts'
@@ -17,7 +17,7 @@ import type {
 } from './monitor.ts'
 import { mayJoin, observationKey, ownerOf, ownTime } from './observe.ts'
 import type { Result } from './result.ts'
-import { dependenciesIn, elsewhereIn, naming, parentsIn, reusedIn } from './run.ts'
+import { dependenciesIn, dependenciesOfMonitor, elsewhereIn, naming, parentsIn, reusedIn } from './run.ts'
 
 type Choice = ServingCandidate & ServingObservation
 
@@ -27,25 +27,18 @@ type IsDeclaredBy = (check: string, declared: DeclaredResult) => boolean
 /** Serves callers from the observations of all runs, also of deeper ones (W2). */
 export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy): Serving {
   const { observations } = context.limits
-  const candidates = (
-    monitor: PlannedMonitor,
-    depths: readonly ExecutionMode[],
-    mode: ExecutionMode,
-    cause: RunOptions['cause'],
-  ): readonly Choice[] =>
-    depths.flatMap((depth) => {
-      if (!includes(depth, mode)) return []
-      const key = observationKey(monitor, depth, cause)
-      const observation = observations.latest({ kind: monitor.kind, key })
-      return observation && !observation.signal.aborted ? [candidateOf(observation, monitor, depth, mode)] : []
-    })
-  const sourceOf = (monitor: PlannedMonitor, cause: RunOptions['cause'], request: ResultRequest): Source<Choice> => {
-    // The usual case: deeper ones need not be looked at.
-    const own = sourceFor(request, candidates(monitor, [request.mode], request.mode, cause))
-    return own.from === 'result'
-      ? own
-      : sourceFor(request, candidates(monitor, ExecutionMode.values, request.mode, cause))
+  const observationOf = (monitor: PlannedMonitor, depth: ExecutionMode, cause: RunOptions['cause']) => {
+    const key = observationKey(monitor, depth, cause)
+    const observation = observations.latest({ kind: monitor.kind, key })
+    return observation?.signal.aborted ? undefined : observation
   }
+  const candidates = (monitor: PlannedMonitor, mode: ExecutionMode, cause: RunOptions['cause']): readonly Choice[] =>
+    ExecutionMode.values.flatMap((depth) => {
+      const observation = includes(depth, mode) ? observationOf(monitor, depth, cause) : undefined
+      return observation ? [candidateOf(observation, monitor, depth, mode)] : []
+    })
+  const sourceOf = (monitor: PlannedMonitor, cause: RunOptions['cause'], request: ResultRequest): Source<Choice> =>
+    sourceFor(request, candidates(monitor, request.mode, cause))
   return {
     depthOf: ({ check }, { kind }) => {
       const depths = new Set(kind.checks.filter((one) => isDeclaredBy(check, one)).map(({ depth }) => depth))
@@ -61,6 +54,11 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
       const chosen = new Map<PlannedMonitor, ServingObservation>()
       let isSoon = false
       for (const monitor of monitors) {
+        const latest = observationOf(monitor, mode, 'caller')
+        if (latest && isValid(latest, mode, now)) {
+          chosen.set(monitor, { depth: mode, observation: latest })
+          continue
+        }
         const source = sourceOf(monitor, 'caller', { mode, now, notBefore: Number.NEGATIVE_INFINITY })
         if (isCertain(source, monitor, mode)) chosen.set(monitor, source.candidate)
         else if (source.from === 'run' && isOwed(monitor, mode)) isSoon = true
@@ -71,6 +69,10 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
     runOfEnded: (plan, options, began) => runOfEnded(plan, context, options, began),
   }
 }
+
+/** Whether an observation at this depth has passed and still counts, as nearly all do that a caller asks for. */
+const isValid = ({ endedAt, results }: Observation<WaitingMonitor>, mode: ExecutionMode, now: number): boolean =>
+  endedAt !== undefined && now < endedAt + lifeFor(mode, 'passed') && outcomeOf(results, mode) === 'passed'
 
 /** Whether a source serves a monitor whatever happens: a failure that is worth another attempt, or a deeper run, may not. */
 function isCertain(
@@ -105,7 +107,7 @@ function candidateOf(
 
 function outcomeOf(results: Observation['results'] | undefined, mode: ExecutionMode): ServingCandidate['outcome'] {
   if (!results || lifeOf(results, mode) === 0) return 'unusable'
-  return results.some(({ status }) => status === 'failed') ? 'failed' : 'passed'
+  return results.some(hasFailed) ? 'failed' : 'passed'
 }
 
 /** `Serving.runOfEnded` */
@@ -117,14 +119,19 @@ function runOfEnded(
 ): Run | undefined {
   const isDue = ({ depth }: PlannedMonitor): boolean => includes(mode, depth)
   const [due, others] = [plan.filter(isDue), elsewhere.filter(isDue)]
-  const groupsOf = dependenciesIn(due, others)
+  let groupsOf: ReturnType<typeof dependenciesIn> | undefined
+  const named = (monitor: PlannedMonitor, report: MonitorReport): MonitorReport => {
+    if (dependenciesOfMonitor(monitor).length === 0) return naming(report, monitor.elsewhere ?? [])
+    groupsOf ??= dependenciesIn(due, others)
+    return naming(report, elsewhereIn(monitor, parentsIn(groupsOf(monitor))))
+  }
   const reused: Reused[] = []
   const reports: MonitorReport[] = []
   for (const monitor of [...due, ...others]) {
     const chosen = pinned?.get(monitor)
-    const report = chosen && reportOfChosen(monitor, mode, chosen, context, () => parentsIn(groupsOf(monitor)))
+    const report = chosen && reportOfEnded(monitor, mode, chosen, context)
     if (!report?.observed) return undefined
-    reports.push(report)
+    reports.push(named(monitor, report))
     const { endedAt } = report.observed
     if (endedAt <= began) reused.push({ ageMs: began - endedAt, leftMs: endedAt + lifeFor(mode, 'passed') - began })
   }
@@ -142,40 +149,29 @@ function runOfEnded(
   }
 }
 
-/** Made once for each observation: callers ask again and again, and documents are made once for each report. */
-const chosenReports = new WeakMap<object, { readonly monitor: PlannedMonitor; readonly report: MonitorReport }>()
-
-function reportOfChosen(
-  monitor: PlannedMonitor,
-  mode: ExecutionMode,
-  { depth, observation }: ServingObservation,
-  context: EngineContext,
-  parents: () => readonly PlannedMonitor[],
-): MonitorReport | undefined {
-  const before = depth === mode ? chosenReports.get(observation) : undefined
-  if (before?.monitor === monitor) return before.report
-  const results = depth === mode ? observation.whole() : observation.upTo(mode, ownTime(monitor, mode))
-  const made = results && reportOfEnded(monitor, mode, observation, results, context)
-  const report = made && naming(made, elsewhereIn(monitor, parents()))
-  if (report && depth === mode) chosenReports.set(observation, { monitor, report })
-  return report
-}
+const hasFailed = ({ status }: Result): boolean => status === 'failed'
 
 /**
- * The report that a run makes of these results of an observation that has ended. Undefined where a run does more with them:
- * it repeats what failed, weighs since when a threshold is exceeded, or keeps readings that were made for another monitor.
+ * The report that a run makes of an observation that has ended. Undefined where a run does more with its results: it repeats
+ * what failed, weighs since when a threshold is exceeded, or keeps readings that were made for another monitor.
  */
 function reportOfEnded(
   monitor: PlannedMonitor,
   mode: ExecutionMode,
-  { begunAt, startedAt = begunAt, endedAt, readings }: Observation<WaitingMonitor>,
-  results: readonly Result[],
+  { depth, observation }: ServingObservation,
   { exceeded }: Pick<EngineContext, 'exceeded'>,
 ): MonitorReport | undefined {
+  const { begunAt, startedAt = begunAt, endedAt, readings } = observation
+  if (endedAt === undefined || readings.some(({ by }) => by !== ownerOf(monitor))) return undefined
+  // What is exceeded, and ok until that has lasted, may count by now.
   const isWeighed = monitor.forMs !== undefined || (monitor.kind.hold !== undefined && exceeded !== undefined)
-  const isFinal = ({ status }: Result): boolean => status === 'ok' || (status === 'warning' && !isWeighed)
-  if (endedAt === undefined || results.length === 0 || !results.every(isFinal)) return undefined
-  if (readings.some(({ by }) => by !== ownerOf(monitor))) return undefined
-  const report = reportOf(monitor, mode, withLeftOut(results, monitor), endedAt - begunAt, 1)
-  return { ...report, observed: { beganAt: startedAt, endedAt } }
+  if (isWeighed && observation.results.some(({ status }) => status !== 'ok')) return undefined
+  const before = depth === mode ? firstReports.get(observation) : undefined
+  if (before?.monitor === monitor) return before.report.results.some(hasFailed) ? undefined : before.report
+  const results = depth === mode ? observation.whole() : observation.upTo(mode, ownTime(monitor, mode))
+  if (!results || results.length === 0 || results.some(hasFailed)) return undefined
+  const made = reportOf(monitor, mode, withLeftOut(results, monitor), endedAt - begunAt, 1)
+  const report = { ...made, observed: { beganAt: startedAt, endedAt } }
+  if (depth === mode) firstReports.set(observation, { monitor, report })
+  return report
 }
