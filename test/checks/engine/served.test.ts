@@ -222,3 +222,24 @@ describe('W2 simulated: the document of a served answer equals that of an own ru
     expect(Math.min(served, other, composed)).toBeGreaterThan(0)
   })
 })
+
+test.each([
+  ['passes', undefined, true],
+  ['passes', 60_000, true],
+  ['warns', undefined, true],
+  ['warns', 60_000, false],
+  ['exceeds its limit', 60_000, false],
+  ['finds wrong data', undefined, false],
+] as const)(
+  'W2 a caller gets the report of a check that %s with for: %s without a run: %s',
+  async (behaviour, forMs, isServed) => {
+    const { run, serving } = fixture()
+    const { kind } = kindOf([{ depth: 'Basic', behaviour, gate: false, together: false }], undefined)
+    const monitor = { ...plannedOf(kind), forMs }
+    const own = await settled(run(monitor, { mode: 'Standard', cause: 'schedule' }))
+    const pinned = serving.allFor([monitor], 'Standard', performance.now())
+    if (!pinned || pinned === 'soon') throw new Error('no observation serves')
+    const served = serving.runOfEnded([monitor], { mode: 'Standard', pinned }, performance.now())
+    expect(served?.monitors[0] === own.monitors[0]).toBe(isServed)
+  },
+)
