@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** Milliseconds between two turns of the event loop: the least, and the most while the loop is busy with other work. */
-const [leastMs, mostMs] = [5, 100]
+const [leastMs, mostMs] = [5, 25]
 
 /** How long to work until the next pause, after one of `pauseMs`: as long as the others did. */
 export const turnAfter = (pauseMs: number): number => Math.min(mostMs, Math.max(leastMs, pauseMs))
