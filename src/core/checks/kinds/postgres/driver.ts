@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Client, QueryArrayResult, QueryResult } from 'pg'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
 import { showDuration } from '../../../base/format.ts'
+import { lazy } from '../../../base/lazy.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import {
   type Column,
@@ -30,7 +31,8 @@ const againMs = 40
 /** Rows per fetch. The driver keeps all columns of these rows in memory. */
 const portion = 50
 
-export const loadPg = async () => (await import('pg')).default
+const driver = lazy(async () => (await import('pg')).default)
+export const loadPg = driver.get
 
 export const openPostgres: OpenDatabase = async (target, way) => {
   const { signal } = way
