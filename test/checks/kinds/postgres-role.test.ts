@@ -11,25 +11,25 @@ async function roles(...answers: readonly (Row | Error)[]) {
     return answer ? [answer] : []
   }
   const connection = { ask } as unknown as DatabaseConnection
-  const said = [await readRole(connection).catch(() => 'refused'), await readRole(connection)]
-  return { said, unasked: left.length }
+  const rows = [await readRole(connection).catch(() => 'refused'), await readRole(connection)]
+  return { rows, unasked: left.length }
 }
 
 const row = (standby: boolean, names: string | null): Row => ({ standby, names, commit: 'on' })
 
 test('a primary is asked for its role once, and a standby each time, because it may be promoted', async () => {
   const primary = row(false, '')
-  expect(await roles(primary, row(true, ''))).toEqual({ said: [primary, primary], unasked: 1 })
-  expect(await roles(row(true, ''), primary)).toEqual({ said: [row(true, ''), primary], unasked: 0 })
+  expect(await roles(primary, row(true, ''))).toEqual({ rows: [primary, primary], unasked: 1 })
+  expect(await roles(row(true, ''), primary)).toEqual({ rows: [row(true, ''), primary], unasked: 0 })
 })
 
 test('a role that was refused or is incomplete is asked for again', async () => {
   expect(await roles(new Error('statement timeout'), row(false, 'a'))).toEqual({
-    said: ['refused', row(false, 'a')],
+    rows: ['refused', row(false, 'a')],
     unasked: 0,
   })
   expect(await roles(row(false, null), row(false, 'a'))).toEqual({
-    said: [row(false, null), row(false, 'a')],
+    rows: [row(false, null), row(false, 'a')],
     unasked: 0,
   })
 })

@@ -1,6 +1,6 @@
 import type { SecureContext, SecureContextOptions } from 'node:tls'
 
-/** What OpenSSL makes a context of: certificates, as PEM, and the protocols that a connection may use. */
+/** The certificates, as PEM, and the protocols of a connection, of which OpenSSL makes a context. */
 export type ContextOptions = Pick<SecureContextOptions, 'minVersion' | 'ciphers'> & {
   /** The trusted CAs. Undefined: those that come with Node. */
   readonly ca?: string | readonly string[] | undefined

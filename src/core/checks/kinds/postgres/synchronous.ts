@@ -34,9 +34,9 @@ export const synchronousStandbys = limitOnDatabase({
     const role = await readRole(connection)
     const isStandby = truth(role, 'standby')
     const required = requiredStandbys(text(role, 'names'))
-    const known = { user, isStandby, required, commit: text(role, 'commit') }
+    const facts = { user, isStandby, required, commit: text(role, 'commit') }
     if (typeof role?.names === 'string' && (isStandby || required === 0)) {
-      return { ...known, streaming: 0, hidden: 0, waiting: 0 }
+      return { ...facts, streaming: 0, hidden: 0, waiting: 0 }
     }
     const [row] = await ask(`SELECT (SELECT count(*) FROM pg_stat_replication
         WHERE state = 'streaming' AND sync_state IN ('sync', 'potential', 'quorum')) AS streaming,
@@ -48,7 +48,7 @@ export const synchronousStandbys = limitOnDatabase({
       throw new ProbeError('protocol', 'the server does not report its synchronous standbys')
     }
     return {
-      ...known,
+      ...facts,
       streaming,
       /** The number of replicas whose details this account cannot see. */
       hidden,
