@@ -98,6 +98,8 @@ export const tasks = {
         if (bytesRead === 0 || (isHead && bytes.length >= maxBytes)) break
         bytes = Buffer.concat([bytes, buffer.subarray(0, bytesRead)])
         if (bytes.length > maxBytes && !isHead) throw withCode('EFBIG', `is larger than ${maxBytes} bytes`)
+        // The buffer had room for more than the file had.
+        if (bytesRead < buffer.length && stats.size > 0 && bytes.length >= stats.size) break
       }
       return { content: bytes.subarray(0, maxBytes).toString('base64'), status: statusOf(stats) }
     } finally {

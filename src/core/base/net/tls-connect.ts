@@ -4,6 +4,7 @@ import { ProbeError } from '../probe-error.ts'
 import type { PeerAddress } from './addresses.ts'
 import { anchorsFor, type Chain, chainOf, describeChain, pinOf, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
+import { secureContextFor } from './secure-context.ts'
 import { TlsError, tlsErrorOf } from './tls-reasons.ts'
 import type { ClientIdentity } from './trust.ts'
 
@@ -92,10 +93,12 @@ async function shake(
     host: options.host,
     // SNI takes no IP addresses (RFC 6066, 3).
     ...(isIP(options.host) ? {} : { servername: options.host }),
-    ...(ca === undefined ? {} : { ca: [...ca] }),
-    ...options.client?.pem,
+    secureContext: secureContextFor({
+      ca,
+      ...options.client?.pem,
+      ...(weak ? { minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
+    }),
     ...(options.protocol === undefined ? {} : { ALPNProtocols: [options.protocol] }),
-    ...(weak ? { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
     requestOCSP: true,
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
@@ -111,9 +112,8 @@ export function hostAndPort(host: string, port: number): string {
 }
 
 async function readSecret(path: string, folder: string, files: ConfiguredFiles): Promise<string | undefined> {
-  const paths = await import('node:path')
   // Links are followed, because mounts use them.
-  const { content } = await files('read', { path: paths.resolve(folder, path), maxBytes: maxSecret })
+  const { content } = await files('read', { path: resolve(folder, path), maxBytes: maxSecret })
   return decode(Buffer.from(content, 'base64'))
 }
 

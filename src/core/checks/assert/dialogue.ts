@@ -1,10 +1,11 @@
 import { count } from '../../base/format.ts'
+import { lazy } from '../../base/lazy.ts'
 import { atMost, checksOn, fail, type latencySetting } from '../engine/index.ts'
 import type { TalkingConnection } from './conversation.ts'
 import { type DialogueEnding, dialogueSettings, faultOf } from './dialogue-settings.ts'
 
 /** Loads the part that talks. */
-export const loadTalk = () => import('./talk.ts')
+export const loadTalk = lazy(() => import('./talk.ts')).get
 
 const check = checksOn<TalkingConnection>()
 

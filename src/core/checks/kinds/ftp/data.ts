@@ -2,6 +2,7 @@ import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { showBytes, showDuration } from '../../../base/format.ts'
 import { connectTcp, hostPort } from '../../../base/net/connect.ts'
+import { secureContextFor } from '../../../base/net/secure-context.ts'
 import { tie } from '../../../base/net/tls-connect.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import { deadlineSignal } from '../../engine/index.ts'
@@ -182,7 +183,7 @@ function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
     host: tls.host,
     ...(isIP(tls.host) ? {} : { servername: tls.host }),
     ...(session === undefined ? {} : { session }),
-    ...tls.client?.pem,
+    secureContext: secureContextFor({ ...tls.client?.pem }),
     // The control connection already verified the certificate; the code below verifies that this is the same server.
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,

@@ -1,6 +1,15 @@
 import { count, showDuration } from '../../../base/format.ts'
 import type { SettingsSpec } from '../../../base/settings/index.ts'
-import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
+import {
+  type DatabaseConnection,
+  figure,
+  flag,
+  limitOnDatabase,
+  onDatabase,
+  type Row,
+  text,
+  truth,
+} from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { grantTo } from './errors.ts'
 
@@ -41,10 +50,32 @@ export const worstFirst = <Name extends string>(results: readonly Result<Name>[]
 
 /**
  * An SQL expression that is true if a setting of svc's own role (ALTER ROLE … SET) makes its transactions read-only: it
- * hides the setting of the server, and other clients may write.
+ * hides the setting of the server, and other clients may write. The server makes all rows of pg_settings to read one.
  */
-export const roleReadsOnly = `(SELECT setting = 'on' AND source IN ('user', 'database user') FROM pg_settings
-  WHERE name = 'default_transaction_read_only')`
+export const roleReadsOnly = `CASE WHEN current_setting('default_transaction_read_only') = 'on'
+  THEN (SELECT source IN ('user', 'database user') FROM pg_settings WHERE name = 'default_transaction_read_only') END`
+
+/** The columns of `readRole`. `missing` is an argument for settings that the server may not have. */
+const roleColumns = (missing = ''): string => `pg_is_in_recovery() AS standby,
+  current_setting('synchronous_standby_names'${missing}) AS names, current_setting('synchronous_commit'${missing}) AS commit`
+
+const primaries = new WeakMap<DatabaseConnection, Row>()
+
+/** Only a primary keeps its role as long as a connection lasts: a standby may be promoted at any time. */
+function keepPrimary(connection: DatabaseConnection, row: Row | undefined): Row | undefined {
+  if (row && flag(row, 'standby') === false && typeof row.names === 'string') primaries.set(connection, row)
+  return row
+}
+
+/**
+ * The role of the server, from which most checks learn that they have nothing more to ask: `standby`, and the settings
+ * `names` (synchronous_standby_names) and `commit` (synchronous_commit).
+ */
+export const readRole = async (connection: DatabaseConnection): Promise<Row | undefined> =>
+  primaries.get(connection) ?? keepPrimary(connection, (await connection.ask(`SELECT ${roleColumns()}`))[0])
+
+/** Whether the server of this connection has said that it is a primary. */
+export const isKnownPrimary = (connection: DatabaseConnection): boolean => primaries.has(connection)
 
 // Each check sends one statement, for PostgreSQL 10 and later. Columns that older versions lack are read with to_jsonb.
 
@@ -69,11 +100,12 @@ export const server = onDatabase({
       doc: 'Minimum uptime of the server',
     },
   },
-  observe: async ({ ask }) => {
+  observe: async (connection) => {
     // Not transaction_read_only, which is always on in this transaction.
-    const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('server_version') AS version,
+    const [row] = await connection.ask(`SELECT ${roleColumns(', true')}, current_setting('server_version') AS version,
       current_setting('default_transaction_read_only') = 'on' AS read_only, ${roleReadsOnly} AS role_reads_only,
       ${inMs('clock_timestamp() - pg_postmaster_start_time()')} AS up`)
+    keepPrimary(connection, row)
     return {
       isStandby: flag(row, 'standby'),
       /** True if transactions are read-only by default. */

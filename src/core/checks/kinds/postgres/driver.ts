@@ -5,6 +5,8 @@ import type { TLSSocket } from 'node:tls'
 import type { Client, QueryArrayResult, QueryResult } from 'pg'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
 import { showDuration } from '../../../base/format.ts'
+import { lazy } from '../../../base/lazy.ts'
+import { secureContextFor } from '../../../base/net/secure-context.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import {
   type Column,
@@ -15,6 +17,7 @@ import {
   type ErrorPlace,
   type OpenDatabase,
   openSession,
+  pemOf,
   type Row,
   settleWithin,
   type Transport,
@@ -30,7 +33,7 @@ const againMs = 40
 /** Rows per fetch. The driver keeps all columns of these rows in memory. */
 const portion = 50
 
-export const loadPg = async () => (await import('pg')).default
+export const loadPg = lazy(async () => (await import('pg')).default).get
 
 export const openPostgres: OpenDatabase = async (target, way) => {
   const { signal } = way
@@ -77,7 +80,8 @@ const reserveMs = 300
 
 async function makeClient(target: DatabaseTarget, way: Transport) {
   const { socket, ip, address, msLeft, files } = way
-  const ssl = await tlsChoice(target, ip, files)
+  const tls = await tlsChoice(target, ip, files)
+  const ssl = tls && { ...tls, secureContext: secureContextFor(pemOf(tls)) }
   const pg = await loadPg()
   let isPasswordAsked = false
   const client = new pg.Client({

@@ -53,10 +53,11 @@ export default databaseKind({
   cost: {
     unit: 'statements',
     Basic: [1, 1, 1],
-    Standard: [1, 14, 1],
-    Advanced: [1, 40, 1],
+    Standard: [1, 8, 1],
+    Advanced: [1, 32, 1],
     adds: queriesCost(4),
-    besides: 'The number of statements varies with the release and the role of the server.',
+    besides:
+      'The number of statements varies with the release and the role of the server, and is higher with synchronous standbys or subscriptions.',
   },
   settings: {
     ...signInSettings(['postgres', 'postgresql'], 'postgres://user@host:port/database, without a password'),

@@ -22,7 +22,7 @@ import {
   type Result,
   sharedRead,
 } from '../../engine/index.ts'
-import { hiddenFrom, hiddenWithout, inMs, privilege } from './checks.ts'
+import { hiddenFrom, hiddenWithout, inMs, isKnownPrimary, privilege, readRole } from './checks.ts'
 import { grantTo } from './errors.ts'
 
 type Ask = DatabaseConnection['ask']
@@ -42,9 +42,9 @@ type Waiting = { readonly atLeastMs: number; readonly atMostMs: number | undefin
 
 const lagDoc = 'Replication lag of its standbys, or its own as a standby, is within the limit'
 
-const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection, context) => {
-  const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
-  const isStandby = flag(row, 'standby')
+const replication = sharedRead('replication lag', lagDoc, async (connection: DatabaseConnection, context) => {
+  const { ask, user } = connection
+  const isStandby = flag(await readRole(connection), 'standby')
   if (isStandby === undefined) throw new ProbeError('protocol', 'the server does not report its role')
   return {
     user,
@@ -144,7 +144,9 @@ export const walReceiver = onDatabase({
   },
 })
 
-async function readReceiver({ ask, user }: DatabaseConnection) {
+async function readReceiver(connection: DatabaseConnection) {
+  const { ask, user } = connection
+  if (isKnownPrimary(connection)) return { user, isStandby: false, ...receiverOf(undefined) }
   const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, ${receiver}`)
   return { user, isStandby: flag(row, 'standby'), ...receiverOf(row) }
 }

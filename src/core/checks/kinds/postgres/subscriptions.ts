@@ -73,7 +73,9 @@ export const subscriptions = onDatabase({
     const none = { user, isStandby, hidden: 0, watched: [] }
     // On a standby, no worker runs.
     if (isStandby !== false) return none
-    if (!truth(row, 'readable')) return { ...none, hidden: figure(row, 'subscriptions') }
+    const subscriptions = figure(row, 'subscriptions')
+    if (subscriptions === 0) return none
+    if (!truth(row, 'readable')) return { ...none, hidden: subscriptions }
     const isCounted = truth(row, 'counted')
     const first = await readSubscriptions(ask, isCounted)
     const isSound = first.every(({ enabled, pid, errors }) => !enabled || (pid !== undefined && errors === 0))

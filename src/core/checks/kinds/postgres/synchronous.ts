@@ -4,7 +4,7 @@ import { ProbeError } from '../../../base/probe-error.ts'
 import type { Threshold } from '../../../base/settings/index.ts'
 import { figure, flag, limitOnDatabase, type Row, text, truth } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
-import { hiddenFrom, inMs, privilege } from './checks.ts'
+import { hiddenFrom, inMs, privilege, readRole } from './checks.ts'
 
 /**
  * The number of standbys that a commit waits for, according to synchronous_standby_names: `FIRST 2 (a, b, c)`, `ANY 2
@@ -29,30 +29,31 @@ export const synchronousStandbys = limitOnDatabase({
   doc: 'Number of standbys in synchronous_standby_names that stream beyond those that a commit waits for',
   bound: 'atLeast',
   privilege,
-  observe: async ({ ask, user }) => {
-    const [row] =
-      await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('synchronous_standby_names') AS names,
-      current_setting('synchronous_commit') AS commit,
-      (SELECT count(*) FROM pg_stat_replication
+  observe: async (connection) => {
+    const { ask, user } = connection
+    const role = await readRole(connection)
+    const isStandby = truth(role, 'standby')
+    const required = requiredStandbys(text(role, 'names'))
+    const facts = { user, isStandby, required, commit: text(role, 'commit') }
+    if (typeof role?.names === 'string' && (isStandby || required === 0)) {
+      return { ...facts, streaming: 0, hidden: 0, waiting: 0 }
+    }
+    const [row] = await ask(`SELECT (SELECT count(*) FROM pg_stat_replication
         WHERE state = 'streaming' AND sync_state IN ('sync', 'potential', 'quorum')) AS streaming,
       (SELECT count(*) FROM pg_stat_replication WHERE state IS NULL) AS hidden,
       (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep') AS waiting`)
     const streaming = figure(row, 'streaming')
     const hidden = figure(row, 'hidden')
-    if (typeof row?.names !== 'string' || streaming === undefined || hidden === undefined) {
+    if (typeof role?.names !== 'string' || streaming === undefined || hidden === undefined) {
       throw new ProbeError('protocol', 'the server does not report its synchronous standbys')
     }
     return {
-      user,
-      isStandby: truth(row, 'standby'),
-      /** The number of standbys that a commit waits for. */
-      required: requiredStandbys(text(row, 'names')),
+      ...facts,
       streaming,
       /** The number of replicas whose details this account cannot see. */
       hidden,
       /** The number of visible sessions whose commit is waiting. */
       waiting: figure(row, 'waiting'),
-      commit: text(row, 'commit'),
     }
   },
   evaluate: (
@@ -91,16 +92,22 @@ export const commitWait = limitOnDatabase({
   default: { warn: 5_000, limit: 30_000 },
   doc: 'Maximum duration of a statement whose commit waits for a standby',
   privilege,
-  observe: async ({ ask, user }) => {
+  observe: async (connection) => {
+    const { ask, user } = connection
     const read = async () => {
       const rows =
         await ask(`SELECT pid, query_start::text AS started, ${inMs('clock_timestamp() - query_start')} AS since
         FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY query_start LIMIT 1000`)
       return rows.map((row) => ({ session: `${text(row, 'pid')} ${text(row, 'started')}`, row }))
     }
-    const [row] = await ask(`SELECT pg_is_in_recovery() AS standby,
-      current_setting('synchronous_standby_names') <> '' AS waits,
-      (SELECT count(*) FROM pg_stat_activity WHERE backend_type IS NULL AND usesysid IS NOT NULL) AS hidden`)
+    const role = await readRole(connection)
+    const isStandby = flag(role, 'standby')
+    /** True if commits wait for standbys at all. */
+    const isSynchronous = typeof role?.names === 'string' ? role.names !== '' : undefined
+    if (isStandby || isSynchronous === false) return { user, isStandby, isSynchronous, hidden: 0, waiting: 0, pid: '' }
+    const [row] = await ask(
+      'SELECT count(*) AS hidden FROM pg_stat_activity WHERE backend_type IS NULL AND usesysid IS NOT NULL',
+    )
     const first = await read()
     // Only a commit that still waits counts: the server reports when its statement began, and not when the wait did.
     if (first.length > 0) await pause(secondReadMs)
@@ -109,9 +116,8 @@ export const commitWait = limitOnDatabase({
       first.length === 0 ? [] : (await read()).filter(({ session }) => sessions.has(session)).map((one) => one.row)
     return {
       user,
-      isStandby: flag(row, 'standby'),
-      /** True if commits wait for standbys at all. */
-      isSynchronous: flag(row, 'waits'),
+      isStandby,
+      isSynchronous,
       /** The number of sessions whose details this account cannot see. */
       hidden: figure(row, 'hidden'),
       waiting: waiting.length,

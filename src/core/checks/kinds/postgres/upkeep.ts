@@ -1,7 +1,7 @@
 import { count, showBytes, showDuration } from '../../../base/format.ts'
 import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { notChecked, ok, warn } from '../../engine/index.ts'
-import { hiddenFrom, inMs, privilege } from './checks.ts'
+import { hiddenFrom, inMs, privilege, readRole } from './checks.ts'
 
 /** The number of names in a message. */
 const maxNames = 3
@@ -89,12 +89,11 @@ export const checkpointAge = limitOnDatabase({
   unit: 'percent',
   default: { warn: 300, limit: 1_000 },
   doc: 'Time since the last completed checkpoint began, in percent of checkpoint_timeout. A server that has written less than one WAL segment since it ended needs no checkpoint',
-  observe: async ({ ask }) => {
-    const [role] = await ask('SELECT pg_is_in_recovery() AS standby')
-    const isStandby = flag(role, 'standby')
+  observe: async (connection) => {
+    const isStandby = flag(await readRole(connection), 'standby')
     if (isStandby !== false) return { isStandby }
     // From the record of the checkpoint on: what was written while it ran does not make the server begin the next one.
-    const [row] = await ask(`SELECT ${inMs('clock_timestamp() - checkpoint_time')} AS age,
+    const [row] = await connection.ask(`SELECT ${inMs('clock_timestamp() - checkpoint_time')} AS age,
         pg_wal_lsn_diff(pg_current_wal_lsn(), checkpoint_lsn)::float8 AS written,
         (SELECT setting::float8 FROM pg_settings WHERE name = 'wal_segment_size') AS segment,
         (SELECT setting::float8 * 1000 FROM pg_settings WHERE name = 'checkpoint_timeout') AS timeout
