@@ -243,3 +243,18 @@ test.each([
     expect(served?.monitors[0] === own.monitors[0]).toBe(isServed)
   },
 )
+
+test('W2 what waits for its slot is about to begin, and what nobody has begun is not unless the schedule owes it', async () => {
+  const { run, serving } = fixture()
+  const { kind } = kindOf([{ depth: 'Basic', behaviour: 'takes 6 s', gate: false, together: false }], undefined)
+  // Four monitors at a time per host.
+  const monitors = Array.from({ length: 5 }, (_, at) => ({ ...plannedOf(kind), name: `${at}`, settings: { at } }))
+  const running = monitors.map((one) => run(one, { mode: 'Standard', cause: 'schedule' }))
+  await vi.advanceTimersByTimeAsync(0)
+  const all = (isOwed?: () => boolean) => serving.allFor(monitors, 'Standard', performance.now(), isOwed)
+  expect(all()).toBe('soon')
+  await settled(Promise.all(running))
+  expect(all()).toBeInstanceOf(Map)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([all(), all(() => true)]).toEqual([undefined, 'soon'])
+})

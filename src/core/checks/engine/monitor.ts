@@ -150,8 +150,8 @@ export type Serving = {
     when: { readonly notBefore: number; readonly now: number },
   ) => ServingObservation | undefined
   /**
-   * The observations that serve all of these monitors without a new one. Undefined if any of them needs one, and `soon` if the
-   * schedule is about to begin each that is missing.
+   * The observations that serve all of these monitors without a new one. Undefined if any of them needs one, and `soon` if
+   * each that is missing is about to begin: the schedule owes it, or it waits for its slot.
    */
   readonly allFor: (
     monitors: readonly PlannedMonitor[],

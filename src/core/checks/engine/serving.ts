@@ -61,7 +61,7 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
         }
         const source = sourceOf(monitor, 'caller', { mode, now, notBefore: Number.NEGATIVE_INFINITY })
         if (isCertain(source, monitor, mode)) chosen.set(monitor, source.candidate)
-        else if (source.from === 'run' && isOwed(monitor, mode)) isSoon = true
+        else if (source.from === 'run' && (isQueued(latest) || isOwed(monitor, mode))) isSoon = true
         else return undefined
       }
       return isSoon ? 'soon' : chosen
@@ -73,6 +73,10 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
 /** Whether an observation at this depth has passed and still counts, as nearly all do that a caller asks for. */
 const isValid = ({ endedAt, results }: Observation<WaitingMonitor>, mode: ExecutionMode, now: number): boolean =>
   endedAt !== undefined && now < endedAt + lifeFor(mode, 'passed') && outcomeOf(results, mode) === 'passed'
+
+/** Whether an observation waits for its slot. */
+const isQueued = (observation: Observation<WaitingMonitor> | undefined): boolean =>
+  observation?.endedAt === undefined && observation?.isQueued === true
 
 /** Whether a source serves a monitor whatever happens: a failure that is worth another attempt, or a deeper run, may not. */
 function isCertain(

@@ -60,7 +60,7 @@ import type { RecentRuns } from './recent.ts'
 /** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
 const slotMs = 1_000
 
-/** How long a caller waits until the schedule begins what is due. A turn of the event loop is usually enough. Milliseconds. */
+/** How long a caller waits until what is due begins. A turn of the event loop is usually enough. Milliseconds. */
 const owedMs = 250
 
 export type { PlanChanges } from '../../checks/plan/index.ts'
@@ -240,9 +240,9 @@ export function healthPart(
     let began = now()
     const patience = began + owedMs
     let pinned = serving.allFor(due, mode, began, isOwed)
-    while (pinned === 'soon' && began < patience) {
-      // The timer of the schedule has its turn.
-      await new Promise((resolve) => setImmediate(resolve))
+    for (let attempt = 0; pinned === 'soon' && began < patience; attempt += 1) {
+      // In the next turn, the timer of the schedule has had its own. A slot may take longer.
+      await new Promise((resolve) => (attempt === 0 ? setImmediate(resolve) : setTimeout(resolve, owedMs / 10)))
       began = now()
       pinned = serving.allFor(due, mode, began, isOwed)
     }
