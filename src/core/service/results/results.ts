@@ -83,7 +83,14 @@ export function resultHistoryPart({
     ready?.keeper.shift(shift)
     early = early.map(({ identity, run }) => ({ identity, run: { ...run, at: shift.correct(run.at) } }))
   })
-  let current: Configured = { config, intervals: new Map(), hosts: new Map(), machine: [], onMachine: new Set() }
+  let current: Configured = {
+    config,
+    intervals: new Map(),
+    hosts: new Map(),
+    machine: [],
+    onMachine: new Set(),
+    recorded: new Map(),
+  }
   let early: { readonly identity: MonitorName; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
   let timer: NodeJS.Timeout | undefined
@@ -146,14 +153,10 @@ export function resultHistoryPart({
     timer.unref()
   }
 
-  const isScheduled = (type: ServerType, name: string): boolean =>
-    Object.keys(current.intervals.get(`${type} ${name}`) ?? {}).length > 0
-
   const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
     type === undefined || current.onMachine.has(`${type} ${monitor}`)
 
-  const validMsOf = (type: ServerType, name: string): ObservedRun['validMs'] => {
-    const own = current.intervals.get(`${type} ${name}`)
+  const validMsOf = (own: Intervals | undefined): ObservedRun['validMs'] => {
     const of = (depth: ExecutionMode): number => {
       const covering = ExecutionMode.values
         .slice(ExecutionMode.values.indexOf(depth))
@@ -161,6 +164,24 @@ export function resultHistoryPart({
       return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
     }
     return [of('Basic'), of('Standard'), of('Advanced')]
+  }
+
+  /** The same for all runs of a monitor with this configuration. */
+  const recordedOf = (type: ServerType, report: MonitorReport): Recorded => {
+    const { recorded, intervals, onMachine } = current
+    const ofType = entryOf(recorded, type, () => new Map<string, Recorded>())
+    const existing = ofType.get(report.name)
+    if (existing?.kind === report.kind) return existing
+    const name = `${type} ${report.name}`
+    const own = intervals.get(name)
+    const made = {
+      kind: report.kind,
+      identity: identityAt(onMachine.has(name) ? lease : soleNode, identityOf(type, report)),
+      isScheduled: Object.keys(own ?? {}).length > 0,
+      validMs: validMsOf(own),
+    }
+    ofType.set(report.name, made)
+    return made
   }
 
   return {
@@ -191,14 +212,9 @@ export function resultHistoryPart({
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {
       if (closed) return
-      const run = observedRun(report, mode, now(), validMsOf(type, report.name), {
-        ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
-      })
+      const { identity, isScheduled, validMs } = recordedOf(type, report)
+      const run = observedRun(report, mode, now(), validMs, { ignoresSkipped: cause === 'caller' && isScheduled })
       if (run === undefined) return
-      const identity = identityAt(
-        current.onMachine.has(`${type} ${report.name}`) ? lease : soleNode,
-        identityOf(type, report),
-      )
       const recorder = ready?.keeper.source.recorder
       if (recorder) recorder.add(identity, run)
       else if (early.push({ identity, run }) > maxEarly) early.shift()
@@ -260,6 +276,16 @@ type Configured = {
   /** The monitors that look at this machine, and their types and names. */
   readonly machine: readonly MonitorName[]
   readonly onMachine: ReadonlySet<string>
+  /** The facts of its monitors that runs have needed, by type and name. */
+  readonly recorded: Map<ServerType, Map<string, Recorded>>
+}
+
+/** The facts of a monitor that each of its runs needs. */
+type Recorded = {
+  readonly kind: string
+  readonly identity: MonitorName
+  readonly isScheduled: boolean
+  readonly validMs: ObservedRun['validMs']
 }
 
 async function configured(config: Config): Promise<Configured> {
@@ -279,6 +305,7 @@ async function configured(config: Config): Promise<Configured> {
     hosts: new Map(blocks.map(({ key, types }) => [key, types])),
     machine,
     onMachine: new Set(machine.map(({ type, name }) => `${type} ${name}`)),
+    recorded: new Map(),
   }
 }
 
@@ -337,15 +364,16 @@ function observedRun(
   return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, validMs } : undefined
 }
 
-/** Names of figures. The periods of each monitor keep them. */
-const figureNames = new Map<string, string>()
+/** Names of figures, by unit and check. The periods of each monitor keep them. */
+const figureNames = new Map<Unit, Map<string, string>>()
+/** Of each unit. */
 const maxFigureNames = 50_000
 
 /** The name of a figure: the same text each time, so that it is kept once. */
 function nameOfFigure(check: string, unit: Unit): string {
-  const name = JSON.stringify([check, unit])
-  if (figureNames.size >= maxFigureNames) figureNames.clear()
-  return entryOf(figureNames, name, () => name)
+  const names = entryOf(figureNames, unit, () => new Map<string, string>())
+  if (names.size >= maxFigureNames) names.clear()
+  return entryOf(names, check, () => JSON.stringify([check, unit]))
 }
 
 const rankOf = (depth: ExecutionMode): Rank => ExecutionMode.values.indexOf(depth) as Rank
