@@ -343,13 +343,14 @@ type Kept = { readonly lines: MonitorLines; readonly isKept: IsWanted }
 
 /** The rows of an earlier result that stay as they are. Undefined if its series have other labels. */
 function keptOf({ readings: before, lines }: WrittenLines, now: readonly MonitorReading[]): Kept | undefined {
-  const isAlike = before.length === now.length && before.every((one, at) => now[at] && hasSameLabels(one, now[at]))
-  if (!isAlike) return undefined
-  const results = now.flatMap((reading) => reading.results)
-  const former = before.flatMap((reading) => reading.results)
+  const both = (isSame: (a: MonitorReading, b: MonitorReading) => boolean): boolean =>
+    before.every((one, at) => now[at] !== undefined && isSame(one, now[at]))
+  if (before.length !== now.length || !both(hasSameLabels)) return undefined
   const kept = [
-    ...monitorRows.map(({ isSame }) => before.every((one, at) => now[at] && isSame(one, now[at]))),
-    ...checkRows.map(({ isSame }) => former.every((one, at) => results[at] && isSame(one, results[at]))),
+    ...monitorRows.map(({ isSame }) => both(isSame)),
+    ...checkRows.map(({ isSame }) =>
+      both((a, b) => a.results.every((one, at) => b.results[at] !== undefined && isSame(one, b.results[at]))),
+    ),
     // All results have series.
     true,
   ]

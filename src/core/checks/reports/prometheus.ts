@@ -282,15 +282,26 @@ export const hasSameLabels = (a: MonitorReading, b: MonitorReading): boolean =>
   a.results.every(({ slug, item }, at) => slug === b.results[at]?.slug && item === b.results[at]?.item)
 
 export const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
-  [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
+  bySlug(monitor.results).map(([check, results]) => {
     const labels = { ...ofMonitor, check }
     const exported =
       results.length <= maxItems
         ? results
         : worstFirst.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
-    const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
+    const items = exported.map((result) => ({
+      labels: result.item === undefined ? labels : { ...labels, item: result.item },
+      result,
+    }))
     return { labels, items, dropped: results.length - exported.length }
   })
+
+/** The results of each check. Mostly it is one, which needs no table. */
+function bySlug(results: readonly Reading[]): readonly (readonly [check: string, results: readonly Reading[]])[] {
+  const slugs = new Set(results.map(({ slug }) => slug))
+  return slugs.size === results.length
+    ? results.map((result) => [result.slug, [result]] as const)
+    : [...Map.groupBy(results, ({ slug }) => slug)]
+}
 
 /** A check that has not run, or came to no verdict, is neither up nor down. */
 const hasNoVerdict = (result: Reading): boolean => result.notChecked !== undefined || isConsequence(result)

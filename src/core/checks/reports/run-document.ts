@@ -117,12 +117,14 @@ export function runDocument(
 
 function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
   const { name, kind, runsOn, depth, host, durationMs, attempts, tags } = report
-  const results = report.results.map((result) => {
-    const made = resultOf(suppress ? suppressed(result) : result, report.checks)
+  const index = indexOf(report.checks)
+  const families = report.results.map(({ check }) => familyIn(check, index))
+  const results = report.results.map((result, at) => {
+    const made = resultOf(suppress ? suppressed(result) : result, families[at])
     return isLoadOf(report, result.check) ? asLoad(made) : made
   })
   const status = statusOf(report, results)
-  const left = notRunIn(report)
+  const left = notRunIn(report, families)
   const notRun = left.length === 0 ? undefined : left
   return { name, kind, scope: runsOn, status, depth, host, tags, durationMs, attempts, results, notRun }
 }
@@ -178,9 +180,8 @@ function suppressed(result: Result): Result {
 const asLoad = (result: RunResult): RunResult =>
   hasFailed(result) ? { ...result, status: 'warning', fault: undefined } : result
 
-function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
+function resultOf(result: Result, family: CheckFamily | undefined): RunResult {
   const { check, status, cause, message, details, address, measurement, facts, notChecked } = result
-  const family = familyOf(check, declared)
   const subject = result.subject ?? family?.member
   return {
     check,
@@ -200,21 +201,23 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
   }
 }
 
-/** The checks of the plan that have no result, at each address where several were checked. */
-function notRunIn({ planned = [], results, checks }: MonitorReport): readonly RunNotRun[] {
-  const addresses = addressesOf(results.filter((result) => !result.isUnreached || hasFailed(result)))
-  const declared = results.map(({ check }) => familyOf(check, checks)?.declared)
+type Families = readonly (CheckFamily | undefined)[]
+
+/** The checks of the plan that have no result, at each address where several were checked. `families`: of the results. */
+function notRunIn({ planned = [], results }: MonitorReport, families: Families): readonly RunNotRun[] {
+  const all = addressesOf(results)
+  const isReached = (result: Result): boolean => !result.isUnreached || hasFailed(result)
+  const addresses = all.size < 2 ? all : addressesOf(results.filter(isReached))
   const notRun: RunNotRun[] = []
   for (const one of planned) {
-    const all = results.filter((_, at) => declared[at] === one.name)
-    if (all.length > 0 && one.items.length === 0 && (one.elsewhere || addresses.size < 2)) continue
+    const isWhole = one.elsewhere === true || addresses.size < 2
+    const isDue = (_: Result, at: number): boolean => families[at]?.declared === one.name
+    if (isWhole && one.items.length === 0 && results.some(isDue)) continue
+    const ofCheck = results.filter(isDue)
     for (const item of one.items.length === 0 ? noItem : one.items) {
-      const own = one.items.length === 0 ? all : all.filter(({ subject }) => subject === item)
-      const there = addressesOf(own)
-      const isWhole = one.elsewhere || addresses.size < 2 || (own.length > 0 && there.size === 0)
-      const missing = isWhole ? (own.length > 0 ? [] : noAddress) : [...addresses].filter((each) => !there.has(each))
-      for (const address of missing) {
-        const end = results.find((result) => isEnd(result, checks) && isAt(result, address))
+      const own = one.items.length === 0 ? ofCheck : ofCheck.filter(({ subject }) => subject === item)
+      for (const address of isWhole ? (own.length > 0 ? [] : noAddress) : addressesWithout(own, addresses)) {
+        const end = results.find((result, at) => isEnd(result, families[at]) && isAt(result, address))
         if (end || address !== undefined || item !== undefined)
           notRun.push({ check: one.name, subject: item, address, message: whyNotRun(end) })
         else notRun.push(nothingToReport(one))
@@ -232,9 +235,15 @@ const addressesOf = (some: readonly Result[]): ReadonlySet<string> => {
   return addresses
 }
 
+/** Those at which none of these results was. One without an address is about all of them. */
+function addressesWithout(own: readonly Result[], addresses: ReadonlySet<string>): readonly string[] {
+  const there = addressesOf(own)
+  return own.length > 0 && there.size === 0 ? [] : [...addresses].filter((address) => !there.has(address))
+}
+
 /** Whether nothing ran after a result. */
-const isEnd = (result: Result, checks: readonly DeclaredResult[]): boolean =>
-  result.isLast === true || (hasFailed(result) && !familyOf(result.check, checks))
+const isEnd = (result: Result, family: CheckFamily | undefined): boolean =>
+  result.isLast === true || (hasFailed(result) && !family)
 
 const isAt = (result: Result, address: string | undefined): boolean =>
   address === undefined || result.address === undefined || result.address === address
@@ -269,8 +278,10 @@ type Declared = Pick<DeclaredResult, 'name' | 'depth'>
  * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
  * member is `/data`. Undefined for a check that is not declared: `not run`.
  */
-function familyOf(check: string, declared: readonly Declared[]): CheckFamily | undefined {
-  const { byName, families } = indexOf(declared)
+const familyOf = (check: string, declared: readonly Declared[]): CheckFamily | undefined =>
+  familyIn(check, indexOf(declared))
+
+function familyIn(check: string, { byName, families }: ReturnType<typeof indexOf>): CheckFamily | undefined {
   const named = byName.get(check)
   // The first declaration counts.
   for (const one of families) {
