@@ -85,11 +85,10 @@ export function resultHistoryPart({
   })
   let current: Configured = {
     config,
-    intervals: new Map(),
+    recorded: new Map(),
     hosts: new Map(),
     machine: [],
     onMachine: new Set(),
-    recorded: new Map(),
   }
   let early: { readonly identity: MonitorName; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
@@ -156,41 +155,21 @@ export function resultHistoryPart({
   const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
     type === undefined || current.onMachine.has(`${type} ${monitor}`)
 
-  const validMsOf = (own: Intervals | undefined): ObservedRun['validMs'] => {
-    const of = (depth: ExecutionMode): number => {
-      const covering = ExecutionMode.values
-        .slice(ExecutionMode.values.indexOf(depth))
-        .flatMap((mode) => own?.[mode] ?? [])
-      return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
-    }
-    return [of('Basic'), of('Standard'), of('Advanced')]
-  }
-
-  /** The same for all runs of a monitor with this configuration. */
   const recordedOf = (type: ServerType, report: MonitorReport): Recorded => {
-    const { recorded, intervals, onMachine } = current
-    const ofType = entryOf(recorded, type, () => new Map<string, Recorded>())
-    const existing = ofType.get(report.name)
-    if (existing?.kind === report.kind) return existing
-    const name = `${type} ${report.name}`
-    const own = intervals.get(name)
-    const made = {
-      kind: report.kind,
-      identity: identityAt(onMachine.has(name) ? lease : soleNode, identityOf(type, report)),
-      isScheduled: Object.keys(own ?? {}).length > 0,
-      validMs: validMsOf(own),
-    }
-    ofType.set(report.name, made)
-    return made
+    const own = current.recorded.get(type)?.get(report.name)
+    if (own?.kind === report.kind) return own
+    const { isScheduled = false, validMs = unscheduled } = own ?? {}
+    const at = current.onMachine.has(`${type} ${report.name}`) ? lease : soleNode
+    return { ...identityAt(at, identityOf(type, report)), kind: report.kind, isScheduled, validMs }
   }
 
   return {
     open: async () => {
-      current = await configured(config)
+      current = await configured(config, lease)
       moves = [...moves, ...movesToNode(current, lease)]
     },
     reload: async (next) => {
-      const planned = await configured(next)
+      const planned = await configured(next, lease)
       return () => {
         current = planned
         moves = [...renamesIn(next), ...movesToNode(planned, lease)]
@@ -212,8 +191,9 @@ export function resultHistoryPart({
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {
       if (closed) return
-      const { identity, isScheduled, validMs } = recordedOf(type, report)
-      const run = observedRun(report, mode, now(), validMs, { ignoresSkipped: cause === 'caller' && isScheduled })
+      const identity = recordedOf(type, report)
+      const ignoresSkipped = cause === 'caller' && identity.isScheduled
+      const run = observedRun(report, mode, now(), identity.validMs, { ignoresSkipped })
       if (run === undefined) return
       const recorder = ready?.keeper.source.recorder
       if (recorder) recorder.add(identity, run)
@@ -268,31 +248,40 @@ export function resultHistoryPart({
   }
 }
 
-/** The configuration, the intervals of its monitors by type and name, and the types of each host block by its key. */
+/** The configuration, what the history needs of its monitors by type and name, and the types of each host block by its key. */
 type Configured = {
   readonly config: Config
-  readonly intervals: ReadonlyMap<string, Intervals>
+  readonly recorded: ReadonlyMap<ServerType, ReadonlyMap<string, Recorded>>
   readonly hosts: ReadonlyMap<string, readonly ServerType[]>
   /** The monitors that look at this machine, and their types and names. */
   readonly machine: readonly MonitorName[]
   readonly onMachine: ReadonlySet<string>
-  /** The facts of its monitors that runs have needed, by type and name. */
-  readonly recorded: Map<ServerType, Map<string, Recorded>>
 }
 
-/** The facts of a monitor that each of its runs needs. */
-type Recorded = {
+/** A monitor in the history, the same for all its runs. */
+type Recorded = MonitorName & {
   readonly kind: string
-  readonly identity: MonitorName
   readonly isScheduled: boolean
   readonly validMs: ObservedRun['validMs']
 }
 
-async function configured(config: Config): Promise<Configured> {
+async function configured(config: Config, lease: NodeLease): Promise<Configured> {
   const scheduled = await scheduledMonitors(config)
-  const entries = scheduled.flatMap(({ types, monitor, intervals }) =>
-    types.map((type) => [`${type} ${monitor.name}`, intervals] as const),
-  )
+  const recorded = new Map<ServerType, Map<string, Recorded>>()
+  // Most monitors have the same intervals.
+  const times = new Map<string, ObservedRun['validMs']>()
+  for (const { types, monitor, intervals } of scheduled) {
+    const { name, kind } = monitor
+    const own = validMsOf(intervals)
+    const validMs = entryOf(times, own.join(' '), () => own)
+    const facts = { kind: kind.name, isScheduled: Object.keys(intervals).length > 0, validMs }
+    const at = kind.runsOn === 'machine' ? lease : soleNode
+    for (const type of types)
+      entryOf(recorded, type, () => new Map<string, Recorded>()).set(name, {
+        ...identityAt(at, { key: keyOf(type, monitor), type, name }),
+        ...facts,
+      })
+  }
   const blocks = scheduled.filter(({ monitor }) => monitor.type === undefined)
   const machine = scheduled.flatMap(({ types, monitor }) =>
     monitor.kind.runsOn === 'machine'
@@ -301,13 +290,23 @@ async function configured(config: Config): Promise<Configured> {
   )
   return {
     config,
-    intervals: new Map(entries),
+    recorded,
     hosts: new Map(blocks.map(({ key, types }) => [key, types])),
     machine,
     onMachine: new Set(machine.map(({ type, name }) => `${type} ${name}`)),
-    recorded: new Map(),
   }
 }
+
+/** For how long the verdicts of a monitor with these intervals stand. */
+function validMsOf(own: Intervals): ObservedRun['validMs'] {
+  const of = (depth: ExecutionMode): number => {
+    const covering = ExecutionMode.values.slice(ExecutionMode.values.indexOf(depth)).flatMap((mode) => own[mode] ?? [])
+    return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
+  }
+  return [of('Basic'), of('Standard'), of('Advanced')]
+}
+
+const unscheduled = validMsOf({})
 
 const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name' | 'kind'>): MonitorName => ({
   key: keyOf(type, { name, kind: { name: kind } as never }),
