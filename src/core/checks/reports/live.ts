@@ -331,22 +331,22 @@ function countLines(
   former: WrittenLines | undefined,
 ): MonitorLines {
   const samples = (isWanted: IsWanted): SamplesByRow => samplesOf(type, readings, isWanted)
-  const kept = former && keptOf(former, readings)
-  if (kept) return asLines(kept.lines.name, samples, last, kept)
+  const stable = former && stableRows(former, readings)
+  if (stable) return asLines(stable.lines.name, samples, last, stable)
   const [latest] = readings
   const { type: typeLabel = '', monitor = '' } = latest ? monitorOf(latest, type).labels : {}
   return asLines(`${typeLabel}\n${monitor}`, samples, last)
 }
 
 /** The lines of an earlier result, and the rows that are the same in them. */
-type Kept = { readonly lines: MonitorLines; readonly isKept: IsWanted }
+type StableRows = { readonly lines: MonitorLines; readonly isStable: IsWanted }
 
 /** The rows of an earlier result that stay as they are. Undefined if its series have other labels. */
-function keptOf({ readings: before, lines }: WrittenLines, now: readonly MonitorReading[]): Kept | undefined {
+function stableRows({ readings: before, lines }: WrittenLines, now: readonly MonitorReading[]): StableRows | undefined {
   const both = (isSame: (a: MonitorReading, b: MonitorReading) => boolean): boolean =>
     before.every((one, at) => now[at] !== undefined && isSame(one, now[at]))
   if (before.length !== now.length || !both(hasSameLabels)) return undefined
-  const kept = [
+  const stable = [
     ...monitorRows.map(({ isSame }) => both(isSame)),
     ...checkRows.map(({ isSame }) =>
       both((a, b) => a.results.every((one, at) => b.results[at] !== undefined && isSame(one, b.results[at]))),
@@ -354,7 +354,7 @@ function keptOf({ readings: before, lines }: WrittenLines, now: readonly Monitor
     // All results have series.
     true,
   ]
-  return { lines, isKept: (row) => kept[row] === true }
+  return { lines, isStable: (row) => stable[row] === true }
 }
 
 /** The samples of a monitor, by row. None for a row that is not wanted. */
@@ -380,9 +380,9 @@ const hasUniqueItems = ({ items }: ReturnType<typeof checksOf>[number]): boolean
   items.length < 2 || new Set(items.map(({ result }) => result.item)).size === items.length
 
 /** Counts the series of a monitor, and makes their text up to the row `last`. -1: none. */
-function asLines(name: string, samples: MonitorLines['samples'], last: number, kept?: Kept): MonitorLines {
-  const byRow = samples(kept ? (at) => !kept.isKept(at) : everyRow)
-  const former = kept?.lines
+function asLines(name: string, samples: MonitorLines['samples'], last: number, stable?: StableRows): MonitorLines {
+  const byRow = samples(stable ? (at) => !stable.isStable(at) : everyRow)
+  const former = stable?.lines
   const counts = byRow.map((some, at) => some?.length ?? former?.counts[at] ?? 0)
   const urgent = byRow.flatMap((some, at) => {
     const ofRow = some ? urgentIn(some) : former?.urgent.get(at)

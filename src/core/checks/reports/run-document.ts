@@ -282,14 +282,14 @@ const familyOf = (check: string, declared: readonly Declared[]): CheckFamily | u
   familyIn(check, indexOf(declared))
 
 function familyIn(check: string, { byName, families }: ReturnType<typeof indexOf>): CheckFamily | undefined {
-  const named = byName.get(check)
+  const exact = byName.get(check)
   // The first declaration counts.
   for (const one of families) {
-    if (named && named.at <= one.at) break
+    if (exact && exact.at <= one.at) break
     const member = memberOf(check, one)
     if (member !== undefined) return { declared: one.name, slug: one.slug, depth: one.depth, member }
   }
-  return named
+  return exact
 }
 
 /** Whether a result declares a check. */
