@@ -12,12 +12,20 @@ const { LatestReports } = await loadLatest()
 const figure = { value: 14, unit: 'milliseconds', warn: 1_000, limit: 3_000, bound: 'atMost' } as const
 const ok: Result = { check: 'connect', status: 'ok', message: 'fine' }
 const instant = { value: 2, unit: 'days', at: new Date('2026-05-01T10:00:00Z') } as const
-/** The results of a monitor in each state that a series can show. */
+const items: readonly Result[] = Array.from({ length: 60 }, (_, at) => ({
+  ...ok,
+  subject: `queue ${at}`,
+  measurement: figure,
+}))
+/** The results of a monitor in each state that a series can show. Some differ from those before in one property. */
 const states: Readonly<Record<string, readonly Result[]>> = {
   ok: [ok],
+  'of another check': [{ ...ok, check: 'lag' }],
   warning: [{ ...ok, status: 'warning' }],
   failed: [{ ...ok, status: 'failed', fault: 'refused' }],
+  'failed for another reason': [{ ...ok, status: 'failed', fault: 'timeout' }],
   'not checked': [{ ...ok, status: 'failed', notChecked: 'budget' }],
+  'not checked for another reason': [{ ...ok, status: 'failed', notChecked: 'starved' }],
   skipped: [{ ...ok, check: 'not run', status: 'failed', fault: 'dependency', cause: 'ping a' }],
   'with another cause': [{ ...ok, check: 'not run', status: 'failed', fault: 'dependency', cause: 'ping b' }],
   'with a figure': [{ ...ok, measurement: figure }],
@@ -25,24 +33,30 @@ const states: Readonly<Record<string, readonly Result[]>> = {
   'with another warning limit': [{ ...ok, measurement: { ...figure, value: 15, warn: 2_000 } }],
   'with another limit': [{ ...ok, measurement: { ...figure, value: 15, warn: 2_000, limit: 4_000 } }],
   'with another bound': [{ ...ok, measurement: { ...figure, value: 15, warn: 2_000, limit: 4_000, bound: 'atLeast' } }],
-  'in another unit': [{ ...ok, measurement: { ...figure, value: 15, unit: 'bytes' } }],
+  'in another unit': [
+    { ...ok, measurement: { value: 15, unit: 'bytes', warn: 2_000, limit: 4_000, bound: 'atLeast' } },
+  ],
+  'with days': [{ ...ok, measurement: { value: 2, unit: 'days' } }],
   'with an instant': [{ ...ok, measurement: instant }],
   'with another instant': [{ ...ok, measurement: { ...instant, at: new Date('2026-05-02T10:00:00Z') } }],
   'with items': ['a', 'b "c"\\'].map((subject) => ({ ...ok, subject })),
   'with other items': ['a', 'd'].map((subject) => ({ ...ok, subject })),
-  'with more items than are exported': Array.from({ length: 60 }, (_, at) => ({ ...ok, subject: `queue ${at}` })),
+  'with more items than are exported': items,
+  'with other items exported': items.map((one, at) =>
+    at === 55 ? { ...one, status: 'failed', fault: 'refused' } : one,
+  ),
   'at several addresses': ['192.0.2.1', '192.0.2.2'].map((address) => ({ ...ok, address })),
   'without results': [],
 }
-const reportOf = (name: string, results: readonly Result[], host: boolean, durationMs: number): MonitorReport => ({
+const reportOf = (name: string, results: readonly Result[], round: number, host: boolean): MonitorReport => ({
   name,
-  kind: host ? 'host' : 'tcp',
+  kind: host ? 'host' : round % 2 === 0 ? 'tcp' : 'http',
   runsOn: 'network',
   depth: 'Basic',
   host,
   checks: [{ name: 'connect', depth: 'Basic', doc: '' }],
   results,
-  durationMs,
+  durationMs: 3 + round,
   attempts: 1,
 })
 
@@ -71,7 +85,7 @@ function fixture() {
       for (const [at, [name, mode]] of runs.entries()) {
         const results = states[names[(names.indexOf(name) + round) % names.length] ?? ''] ?? []
         const times = { beganAt: clock.now + at, endedAt: clock.now + at, cause: 'schedule' as const }
-        latest.add('Sql', mode, reportOf(name, results, name === 'ok', 3 + round), times)
+        latest.add('Sql', mode, reportOf(name, results, round, name === 'ok' && round % 3 !== 2), times)
       }
     },
     scrape: async (format: Format, maxSeries: number) => {
