@@ -28,7 +28,8 @@ const userInfo = /:\/\/(?!user@[^\s/?#@]*(?:[\s/?#]|$))[^\s/?#]*@/g
  * ```
  */
 export function sanitizeText(text: string): string {
-  return (printableAscii.test(text) ? text : withoutInvisible(text)).replace(userInfo, '://***@').trim()
+  const visible = printableAscii.test(text) ? text : withoutInvisible(text)
+  return (visible.includes('://') ? visible.replace(userInfo, '://***@') : visible).trim()
 }
 
 const withoutInvisible = (text: string): string =>

@@ -17,7 +17,7 @@ import {
   runMonitors,
   warn,
 } from '../../../src/core/checks/engine/index.ts'
-import { familyOf, runDocument } from '../../../src/core/checks/reports/index.ts'
+import { isDeclaredBy, runDocument } from '../../../src/core/checks/reports/index.ts'
 import { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import { engineFixture } from '../../support/engine/engine-fixture.ts'
 import { isQuick } from '../../support/suite/tier.ts'
@@ -163,7 +163,7 @@ function documentOf(run: Awaited<ReturnType<typeof runMonitors>>) {
 
 function fixture() {
   const context = engineFixture()
-  const serving = servingFrom(context, (check, declared) => familyOf(check, [declared]) !== undefined)
+  const serving = servingFrom(context, isDeclaredBy)
   const run = (one: PlannedMonitor, options: Partial<RunOptions> & { readonly mode: ExecutionMode }) =>
     runMonitors([one], { ...context, serving }, { signal: never, notBefore: Number.NEGATIVE_INFINITY, ...options })
   return { run, serving }

@@ -209,8 +209,8 @@ test('W3 the stored form of runs has the words that versions before and after th
   const check: ObservedCheck = { check: 'connect', rank: 0, level: 'failed', figure: { name: 'connect s', value: 2 } }
   const stored = run(noon, [check])
   const layout = '{"rank":1,"stands":[120000,120000,7200000],"checks":[["connect",0,"connect s"]]}'
-  expect(layoutOf(stored)).toBe(layout)
-  const bytes = encodeRuns([{ monitor: 3, run: stored }], noon, () => 7)
+  expect(layoutOf(stored).text).toBe(layout)
+  const bytes = encodeRuns([{ monitor: 3, run: stored, layout: 7 }], noon)
   expect(decodeRuns(bytes, noon, (number) => (number === 7 ? layout : undefined))).toEqual([
     { monitor: 3, run: stored },
   ])

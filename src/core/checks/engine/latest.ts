@@ -12,8 +12,8 @@ export type LatestReport = TimesOfRun & {
   readonly key: string
   readonly mode: ExecutionMode
   readonly report: MonitorReport
-  /** When it ended, by the clock of the wall. */
-  readonly endedOn: Date
+  /** When it ended, by the clock of the wall. Milliseconds since 1970. */
+  readonly endedOn: number
   /** Whether a scrape has shown it. */
   isShown: boolean
 }
@@ -97,7 +97,7 @@ export class LatestReports {
   add(type: ServerType, mode: ExecutionMode, report: MonitorReport, { beganAt, endedAt, cause }: TimesOfRun): void {
     if (cause === 'peer') return
     const ofType = this.#ofType(type)
-    const endedOn = new Date(this.#options.date().getTime() - (this.#options.now() - endedAt))
+    const endedOn = Math.trunc(this.#options.date().getTime() - (this.#options.now() - endedAt))
     if (cause === 'caller' && isCutShort(report) && this.#isScheduled(type, report.name)) return
     const existing = ofType.reports.get(report.name)
     const others = existing?.filter((latest) => latest.mode !== mode) ?? []

@@ -9,6 +9,7 @@ import {
   droppedItems,
   type FamilyOf,
   gather,
+  hasSameLabels,
   lastRunName,
   merged,
   monitorOf,
@@ -141,7 +142,8 @@ async function countsIn(types: readonly Family[], monitors: readonly MonitorLine
 /** The rows of a monitor, in the order of the text. */
 const rows: readonly Omit<FamilyOf<never>, 'samples'>[] = [...monitorRows, ...checkRows, droppedItems]
 
-type SamplesByRow = readonly (readonly Sample[])[]
+/** Undefined for a row that was not wanted. */
+type SamplesByRow = readonly (readonly Sample[] | undefined)[]
 type IsWanted = (row: number) => boolean
 
 /**
@@ -253,7 +255,7 @@ async function writtenLines(read: readonly Read[], maxSeries: number, breathe: P
   // Once the series so far exceed the limit, text waits until it is known which of them are within it.
   let sum = 0
   const add = (type: string, at: readonly AtDepth[]): void => {
-    const one = linesOf(type, at, sum <= maxSeries)
+    const one = linesOf(type, at, sum <= maxSeries ? rows.length : -1)
     sum += one.count
     written.push(one)
   }
@@ -280,11 +282,17 @@ async function writtenLines(read: readonly Read[], maxSeries: number, breathe: P
 const depthOf = (mode: ExecutionMode): number => ExecutionMode.values.indexOf(mode)
 const latestFirst = (a: AtDepth, b: AtDepth): number => b.beganAt - a.beganAt || depthOf(b.mode) - depthOf(a.mode)
 
-type WrittenLines = { readonly type: string; readonly at: readonly AtDepth[]; readonly lines: MonitorLines }
+type WrittenLines = {
+  readonly type: string
+  readonly at: readonly AtDepth[]
+  /** Without superseded results. */
+  readonly readings: readonly MonitorReading[]
+  readonly lines: MonitorLines
+}
 const linesByReading = new WeakMap<MonitorReading, WrittenLines>()
 
-/** The lines of a monitor, made once for the same results. `writes`: whether all its text is made at once. */
-function linesOf(type: string, at: readonly AtDepth[], writes: boolean): MonitorLines {
+/** The lines of a monitor, made once for the same results. `last`: the last row whose text is made at once. -1: none. */
+function linesOf(type: string, at: readonly AtDepth[], last: number, former?: WrittenLines): MonitorLines {
   const latest = at[0]?.reading
   const before = latest && linesByReading.get(latest)
   const isSame =
@@ -292,8 +300,9 @@ function linesOf(type: string, at: readonly AtDepth[], writes: boolean): Monitor
     before.at.length === at.length &&
     before.at.every(({ mode, reading }, index) => mode === at[index]?.mode && reading === at[index]?.reading)
   if (before && isSame) return before.lines
-  const lines = countLines(type, withoutSuperseded(at), writes)
-  if (latest) linesByReading.set(latest, { type, at, lines })
+  const readings = withoutSuperseded(at)
+  const lines = countLines(type, readings, last, former)
+  if (latest) linesByReading.set(latest, { type, at, readings, lines })
   return lines
 }
 
@@ -311,14 +320,41 @@ export function prepareLines(
     const { monitor, beganAt } = atDepth(mode) ?? {}
     return monitor && beganAt !== undefined ? [{ mode, beganAt, reading: readMonitor(monitor) }] : []
   })
-  write(linesOf(before.type, at.sort(latestFirst), false), before.lines.lastWritten)
+  const { lastWritten } = before.lines
+  write(linesOf(before.type, at.sort(latestFirst), lastWritten, before), lastWritten)
 }
 
-function countLines(type: string, readings: readonly MonitorReading[], writes: boolean): MonitorLines {
+function countLines(
+  type: string,
+  readings: readonly MonitorReading[],
+  last: number,
+  former: WrittenLines | undefined,
+): MonitorLines {
   const samples = (isWanted: IsWanted): SamplesByRow => samplesOf(type, readings, isWanted)
+  const stable = former && stableRows(former, readings)
+  if (stable) return asLines(stable.lines.name, samples, last, stable)
   const [latest] = readings
   const { type: typeLabel = '', monitor = '' } = latest ? monitorOf(latest, type).labels : {}
-  return asLines(`${typeLabel}\n${monitor}`, samples, writes)
+  return asLines(`${typeLabel}\n${monitor}`, samples, last)
+}
+
+/** The lines of an earlier result, and the rows that are the same in them. */
+type StableRows = { readonly lines: MonitorLines; readonly isStable: IsWanted }
+
+/** The rows of an earlier result that stay as they are. Undefined if its series have other labels. */
+function stableRows({ readings: before, lines }: WrittenLines, now: readonly MonitorReading[]): StableRows | undefined {
+  const both = (isSame: (a: MonitorReading, b: MonitorReading) => boolean): boolean =>
+    before.every((one, at) => now[at] !== undefined && isSame(one, now[at]))
+  if (before.length !== now.length || !both(hasSameLabels)) return undefined
+  const stable = [
+    ...monitorRows.map(({ isSame }) => both(isSame)),
+    ...checkRows.map(({ isSame }) =>
+      both((a, b) => a.results.every((one, at) => b.results[at] !== undefined && isSame(one, b.results[at]))),
+    ),
+    // All results have series.
+    true,
+  ]
+  return { lines, isStable: (row) => stable[row] === true }
 }
 
 /** The samples of a monitor, by row. None for a row that is not wanted. */
@@ -329,8 +365,8 @@ function samplesOf(type: string, readings: readonly MonitorReading[], isWanted: 
   // To compare the labels of all samples takes longer than to make them.
   const areUnique = readings.length < 2 && checks.every(hasUniqueItems)
   let at = 0
-  const of = <Thing>(row: FamilyOf<Thing>, things: readonly Thing[]): readonly Sample[] => {
-    if (!isWanted(at++)) return []
+  const of = <Thing>(row: FamilyOf<Thing>, things: readonly Thing[]): readonly Sample[] | undefined => {
+    if (!isWanted(at++)) return undefined
     return areUnique ? things.flatMap(row.samples) : gather(row, things).samples
   }
   return [
@@ -343,25 +379,30 @@ function samplesOf(type: string, readings: readonly MonitorReading[], isWanted: 
 const hasUniqueItems = ({ items }: ReturnType<typeof checksOf>[number]): boolean =>
   items.length < 2 || new Set(items.map(({ result }) => result.item)).size === items.length
 
-/** Counts the series of a monitor and, if it `writes`, makes their text. */
-function asLines(name: string, samples: MonitorLines['samples'], writes: boolean): MonitorLines {
-  const byRow = samples(everyRow)
-  const counts = byRow.map((some) => some.length)
-  const urgent = byRow.flatMap((some, at) =>
-    some.some((sample) => sample.urgent) ? [[at, some.map((sample) => sample.urgent === true)] as const] : [],
-  )
+/** Counts the series of a monitor, and makes their text up to the row `last`. -1: none. */
+function asLines(name: string, samples: MonitorLines['samples'], last: number, stable?: StableRows): MonitorLines {
+  const byRow = samples(stable ? (at) => !stable.isStable(at) : everyRow)
+  const former = stable?.lines
+  const counts = byRow.map((some, at) => some?.length ?? former?.counts[at] ?? 0)
+  const urgent = byRow.flatMap((some, at) => {
+    const ofRow = some ? urgentIn(some) : former?.urgent.get(at)
+    return ofRow ? [[at, ofRow] as const] : []
+  })
   const lines = {
     name,
-    counts,
-    lines: counts.map((count) => (count === 0 ? '' : undefined)),
+    counts: former?.counts.every((count, at) => count === counts[at]) ? former.counts : counts,
+    lines: counts.map((count, at) => (count === 0 ? '' : byRow[at] ? undefined : former?.lines[at])),
     lastWritten: -1,
     urgent: urgent.length === 0 ? noneUrgent : new Map(urgent),
     samples,
     count: counts.reduce((sum, one) => sum + one, 0),
   }
-  if (writes) write(lines, rows.length, byRow)
+  write(lines, last, byRow)
   return lines
 }
+
+const urgentIn = (samples: readonly Sample[]): readonly boolean[] | undefined =>
+  samples.some(({ urgent }) => urgent) ? samples.map(({ urgent }) => urgent === true) : undefined
 
 const everyRow: IsWanted = () => true
 
@@ -370,14 +411,14 @@ function write(one: MonitorLines, last: number, samples?: SamplesByRow): void {
   if (one.lastWritten >= last) return
   const isWanted = (at: number): boolean => at <= last || one.urgent.has(at)
   one.lastWritten = last
-  let byRow = samples
+  let made: SamplesByRow | undefined
   let labelText: ReturnType<typeof labelTexts> | undefined
   for (let at = 0; at < rows.length; at += 1) {
     const row = rows[at]
     if (!row || one.lines[at] !== undefined || !isWanted(at)) continue
-    byRow ??= one.samples(isWanted)
+    if (!samples?.[at]) made ??= one.samples(isWanted)
     labelText ??= labelTexts()
-    one.lines[at] = (byRow[at] ?? []).map(lineOf(row, labelText)).join('')
+    one.lines[at] = (samples?.[at] ?? made?.[at] ?? []).map(lineOf(row, labelText)).join('')
   }
 }
 
@@ -409,7 +450,7 @@ function mergedLines(alike: readonly MonitorLines[]): MonitorLines {
         ),
       )
     },
-    false,
+    -1,
   )
 }
 

@@ -73,6 +73,9 @@ export type FamilyOf<Thing> = Omit<Family, 'samples'> & {
   readonly samples: (thing: Thing) => readonly Sample[]
 }
 
+/** `isSame`: whether the samples of two things with the same labels are the same, by what was read of both. */
+type RowOf<Thing, Read> = FamilyOf<Thing> & { readonly isSame: (a: Read, b: Read) => boolean }
+
 const gauge = 'gauge' as const
 const first = (a: number): number => a
 
@@ -247,11 +250,12 @@ export const monitorOf = (monitor: MonitorReading, type: string, server: Labels 
   labels: { ...server, type: monitor.host ? undefined : type, monitor: monitor.name },
 })
 
-export const monitorRows: readonly FamilyOf<Monitor>[] = [
+export const monitorRows: readonly RowOf<Monitor, MonitorReading>[] = [
   {
     name: 'svc_monitor',
     type: 'info',
     help: 'Describes a monitor; join on type and monitor.',
+    isSame: (a, b) => a.kind === b.kind && a.scope === b.scope,
     samples: ({ monitor: { kind, scope }, labels }) =>
       kind === undefined ? [] : [{ labels: { ...labels, kind, scope }, value: 1 }],
   },
@@ -259,6 +263,7 @@ export const monitorRows: readonly FamilyOf<Monitor>[] = [
     name: 'svc_monitor_duration_seconds',
     type: gauge,
     help: 'Duration of the last run of the monitor.',
+    isSame: (a, b) => a.duration === b.duration,
     samples: ({ monitor: { duration }, labels }) =>
       one(labels, duration === undefined ? undefined : round(duration / 1_000, 6)),
   },
@@ -268,16 +273,35 @@ export const monitorRows: readonly FamilyOf<Monitor>[] = [
 type Check = { readonly labels: Labels; readonly items: readonly Item[]; readonly dropped: number }
 type Item = { readonly labels: Labels; readonly result: Reading }
 
+/** Whether the series of two monitors have the same labels, and all results of both have series. */
+export const hasSameLabels = (a: MonitorReading, b: MonitorReading): boolean =>
+  a.name === b.name &&
+  a.host === b.host &&
+  a.results.length <= maxItems &&
+  a.results.length === b.results.length &&
+  a.results.every(({ slug, item }, at) => slug === b.results[at]?.slug && item === b.results[at]?.item)
+
 export const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
-  [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
+  bySlug(monitor.results).map(([check, results]) => {
     const labels = { ...ofMonitor, check }
     const exported =
       results.length <= maxItems
         ? results
         : worstFirst.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
-    const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
+    const items = exported.map((result) => ({
+      labels: result.item === undefined ? labels : { ...labels, item: result.item },
+      result,
+    }))
     return { labels, items, dropped: results.length - exported.length }
   })
+
+/** The results of each check. Mostly it is one, which needs no table. */
+function bySlug(results: readonly Reading[]): readonly (readonly [check: string, results: readonly Reading[]])[] {
+  const slugs = new Set(results.map(({ slug }) => slug))
+  return slugs.size === results.length
+    ? results.map((result) => [result.slug, [result]] as const)
+    : [...Map.groupBy(results, ({ slug }) => slug)]
+}
 
 /** A check that has not run, or came to no verdict, is neither up nor down. */
 const hasNoVerdict = (result: Reading): boolean => result.notChecked !== undefined || isConsequence(result)
@@ -313,10 +337,28 @@ const baseUnits: Readonly<Record<string, { readonly family: keyof typeof figureF
   count: { family: '', by: 1 },
 }
 
+const baseOf = ({ unit }: Measured) => (Object.hasOwn(baseUnits, unit) ? baseUnits[unit] : undefined)
+
 function inBase(measurement: Measured, family: string): Figure | undefined {
-  const base = Object.hasOwn(baseUnits, measurement.unit) ? baseUnits[measurement.unit] : undefined
+  const base = baseOf(measurement)
   return base?.family === family ? divided(measurement, base.by) : undefined
 }
+
+const hasSameState = (a: Reading, b: Reading): boolean =>
+  a.level === b.level && a.fault === b.fault && a.cause === b.cause && a.notChecked === b.notChecked
+
+const hasSameInstant = ({ measurement: a }: Reading, { measurement: b }: Reading): boolean =>
+  a?.at?.getTime() === b?.at?.getTime()
+
+const hasSameLimits = ({ measurement: a }: Reading, { measurement: b }: Reading): boolean =>
+  a?.unit === b?.unit && a?.warn === b?.warn && a?.limit === b?.limit && a?.bound === b?.bound
+
+const hasSameFigure = (a: Reading, b: Reading): boolean =>
+  a.measurement?.value === b.measurement?.value && hasSameLimits(a, b) && hasSameInstant(a, b)
+
+/** Whether neither has a figure of a family. */
+const areOthers = (family: string, { measurement: a }: Reading, { measurement: b }: Reading): boolean =>
+  (a === undefined || baseOf(a)?.family !== family) && (b === undefined || baseOf(b)?.family !== family)
 
 /** A state that is not ok, which no limit on series omits. */
 const urgentIf = (samples: readonly Sample[], { level }: Reading): readonly Sample[] =>
@@ -333,11 +375,12 @@ function thresholdsOf(labels: Labels, figure: Figure | undefined): readonly Samp
   ]
 }
 
-export const checkRows: readonly FamilyOf<Item>[] = [
+export const checkRows: readonly RowOf<Item, Reading>[] = [
   {
     name: 'svc_check_success',
     type: gauge,
     help: '1 if the last result is ok or a warning, 0 if it failed. Absent when the check came to no verdict.',
+    isSame: hasSameState,
     keep: Math.min,
     samples: ({ labels, result }) =>
       hasNoVerdict(result) ? [] : urgentIf(one(labels, result.level === 'fail' ? 0 : 1), result),
@@ -346,6 +389,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
     name: 'svc_check_warning',
     type: gauge,
     help: '1 if the last result is a warning, 0 if not. Absent when the check came to no verdict, unless that is a warning.',
+    isSame: hasSameState,
     keep: Math.max,
     samples: ({ labels, result }) =>
       hasNoVerdict(result) && result.level !== 'warn'
@@ -356,6 +400,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
     name: 'svc_check_fault',
     type: gauge,
     help: '1 for the fault class of a failed result; absent otherwise.',
+    isSame: hasSameState,
     samples: ({ labels, result }) =>
       result.level === 'fail' && !hasNoVerdict(result)
         ? [{ labels: { ...labels, fault: result.fault }, value: 1, urgent: true }]
@@ -365,6 +410,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
     name: 'svc_check_skipped',
     type: gauge,
     help: '1 if the monitor or the check did not run because of another failure; absent otherwise.',
+    isSame: hasSameState,
     samples: ({ labels, result }) =>
       isConsequence(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1, urgent: true }] : [],
   },
@@ -372,14 +418,16 @@ export const checkRows: readonly FamilyOf<Item>[] = [
     name: 'svc_check_not_checked',
     type: gauge,
     help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget, refused, permission or rehearsal. Absent otherwise.',
+    isSame: hasSameState,
     samples: ({ labels, result: { notChecked } }) =>
       notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1, urgent: true }],
   },
-  ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly FamilyOf<Item>[] => [
+  ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly RowOf<Item, Reading>[] => [
     {
       name: `svc_check_value${unit}`,
       type: gauge,
       help: values,
+      isSame: (a, b) => areOthers(unit, a, b) || hasSameFigure(a, b),
       samples: ({ labels, result: { measurement } }) =>
         measurement && measurement.at === undefined ? one(labels, inBase(measurement, unit)?.value) : [],
     },
@@ -387,6 +435,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
       name: `svc_check_threshold${unit}`,
       type: gauge,
       help: limits,
+      isSame: (a, b) => areOthers(unit, a, b) || hasSameLimits(a, b),
       samples: ({ labels, result: { measurement } }) =>
         measurement ? thresholdsOf(labels, inBase(measurement, unit)) : [],
     },
@@ -395,6 +444,7 @@ export const checkRows: readonly FamilyOf<Item>[] = [
     name: 'svc_check_value_timestamp_seconds',
     type: gauge,
     help: 'Measured instants, in Unix time: an expiry, a backup, a heartbeat. The limits apply to the time since or until the instant.',
+    isSame: hasSameInstant,
     samples: ({ labels, result }) =>
       one(labels, result.measurement?.at && round(result.measurement.at.getTime() / 1_000, 3)),
   },

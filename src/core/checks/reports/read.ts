@@ -152,10 +152,14 @@ type Itemized = Pick<RunResult, 'check' | 'subject' | 'address'>
 /** The item of each result: its subject, plus its address when the check has results of several addresses for it. */
 function itemsOf(results: readonly Itemized[]): (result: Itemized) => string | undefined {
   const keyOf = ({ check, subject }: Itemized): string => JSON.stringify([check, subject])
-  const alike = Map.groupBy(results, keyOf)
+  // Mostly each check has one result, whose address distinguishes it from none.
+  const isSingle = new Set(results.map(({ check }) => check)).size === results.length
+  const alike = isSingle ? undefined : Map.groupBy(results, keyOf)
+  const hasSeveral = (result: Itemized): boolean =>
+    alike !== undefined && new Set(alike.get(keyOf(result))?.map(({ address }) => address)).size > 1
   return (result) => {
-    const places = new Set(alike.get(keyOf(result))?.map(({ address }) => address))
-    const address = places.size > 1 ? result.address : undefined
+    const address = hasSeveral(result) ? result.address : undefined
+    if (!result.subject && !address) return undefined
     const item = sanitizeLine([result.subject, address].filter(Boolean).join(' '))
     return item === '' ? undefined : item
   }
@@ -178,6 +182,8 @@ function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Me
   })
 }
 
+const noDetails: readonly string[] = []
+
 function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {
   const { status, fault, measurement, notChecked } = result
   return {
@@ -187,7 +193,7 @@ function readResult(monitor: string, result: RunResult, item: string | undefined
     depth: result.depth,
     level: status === 'failed' && notChecked !== undefined ? 'not checked' : levels[status],
     message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without an explanation' : 'ok'),
-    details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
+    details: result.details?.map(sanitizeText).filter((text) => text !== '') ?? noDetails,
     fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
     cause: result.cause === undefined ? undefined : sanitizeLine(result.cause),
     item,

@@ -170,12 +170,12 @@ export type Measured = RunMeasurement
  * ```
  */
 export function withoutNoise<One extends Omit<Measured, 'unit'>>(figure: One): One {
-  const edges = [figure.warn, figure.limit].filter((edge) => edge !== undefined)
   // Adding 0 turns -0 into 0.
   const value = (Number.isInteger(figure.value) ? figure.value : Number(figure.value.toPrecision(15))) + 0
-  return edges.every((edge) => Math.sign(value - edge) === Math.sign(figure.value - edge))
-    ? { ...figure, value }
-    : figure
+  const isOnItsSide = (edge: number | undefined): boolean =>
+    edge === undefined || Math.sign(value - edge) === Math.sign(figure.value - edge)
+  const isSame = Object.is(value, figure.value) || !isOnItsSide(figure.warn) || !isOnItsSide(figure.limit)
+  return isSame ? figure : { ...figure, value }
 }
 
 /** A check of the plan without a result. */

@@ -60,6 +60,7 @@ const reportsWithoutNames = oncePerObject((_: MonitorReport) => new Map<string, 
 
 /** The report without the names of monitors of types that the reader may not read; itself where it has none. */
 function withoutNames(report: MonitorReport, reads: ReadsType): MonitorReport {
+  if (!report.results.some(({ elsewhere }) => elsewhere !== undefined)) return report
   const hidden = typesNamedIn(report).filter((type) => !reads(type))
   if (hidden.length === 0) return report
   const byTypes = reportsWithoutNames(report)
@@ -116,15 +117,16 @@ export function runDocument(
 
 function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
   const { name, kind, runsOn, depth, host, durationMs, attempts, tags } = report
-  const results = report.results.map((result) => {
-    const made = resultOf(suppress ? suppressed(result) : result, report.checks)
+  const index = indexOf(report.checks)
+  const families = report.results.map(({ check }) => familyIn(check, index))
+  const results = report.results.map((result, at) => {
+    const made = resultOf(suppress ? suppressed(result) : result, families[at])
     return isLoadOf(report, result.check) ? asLoad(made) : made
   })
   const status = statusOf(report, results)
-  const tagged = tags === undefined ? {} : { tags }
-  const left = notRunIn(report)
-  const notRun = left.length === 0 ? {} : { notRun: left }
-  return { name, kind, scope: runsOn, status, depth, host, ...tagged, durationMs, attempts, results, ...notRun }
+  const left = notRunIn(report, families)
+  const notRun = left.length === 0 ? undefined : left
+  return { name, kind, scope: runsOn, status, depth, host, tags, durationMs, attempts, results, notRun }
 }
 
 /** Once for each report, which several runs may share. */
@@ -178,13 +180,12 @@ function suppressed(result: Result): Result {
 const asLoad = (result: RunResult): RunResult =>
   hasFailed(result) ? { ...result, status: 'warning', fault: undefined } : result
 
-function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
+function resultOf(result: Result, family: CheckFamily | undefined): RunResult {
   const { check, status, cause, message, details, address, measurement, facts, notChecked } = result
-  const family = familyOf(check, declared)
   const subject = result.subject ?? family?.member
   return {
     check,
-    slug: slugOf(family?.name ?? check),
+    slug: family?.slug ?? slugOf(check),
     status,
     fault: status === 'failed' ? (result.fault ?? 'internal') : undefined,
     cause,
@@ -200,29 +201,62 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
   }
 }
 
-/** The checks of the plan that have no result, at each address where several were checked. */
-function notRunIn({ planned = [], results, checks }: MonitorReport): readonly RunNotRun[] {
-  const addressesOf = (some: readonly Result[]) => new Set(some.flatMap(({ address }) => address ?? []))
-  const declared = Map.groupBy(results, ({ check }) => familyOf(check, checks)?.declared)
-  const ends = results.filter(
-    ({ isLast, check, status }) => isLast || (hasFailed({ status }) && !familyOf(check, checks)),
-  )
-  const addresses = addressesOf(results.filter(({ isUnreached, status }) => !isUnreached || hasFailed({ status })))
-  const each = planned.flatMap(({ name, elsewhere, items }) => {
-    const all = declared.get(name) ?? []
-    if (items.length === 0) return [{ name, elsewhere, item: undefined, own: all }]
-    return items.map((item) => ({ name, elsewhere, item, own: all.filter(({ subject }) => subject === item) }))
-  })
-  return each.flatMap(({ name, elsewhere, item, own }) => {
-    const there = addressesOf(own)
-    const isWhole = elsewhere || addresses.size < 2 || (own.length > 0 && there.size === 0)
-    const missing = isWhole ? (own.length > 0 ? [] : [undefined]) : [...addresses].filter((one) => !there.has(one))
-    return missing.map((address) => {
-      const end = ends.find((one) => address === undefined || one.address === undefined || one.address === address)
-      return { check: name, subject: item, address, message: whyNotRun(end) }
-    })
-  })
+type Families = readonly (CheckFamily | undefined)[]
+
+/** The checks of the plan that have no result, at each address where several were checked. `families`: of the results. */
+function notRunIn({ planned = [], results }: MonitorReport, families: Families): readonly RunNotRun[] {
+  const all = addressesOf(results)
+  const isReached = (result: Result): boolean => !result.isUnreached || hasFailed(result)
+  const addresses = all.size < 2 ? all : addressesOf(results.filter(isReached))
+  const notRun: RunNotRun[] = []
+  for (const one of planned) {
+    const isWhole = one.elsewhere === true || addresses.size < 2
+    const isDue = (_: Result, at: number): boolean => families[at]?.declared === one.name
+    if (isWhole && one.items.length === 0 && results.some(isDue)) continue
+    const ofCheck = results.filter(isDue)
+    for (const item of one.items.length === 0 ? noItem : one.items) {
+      const own = one.items.length === 0 ? ofCheck : ofCheck.filter(({ subject }) => subject === item)
+      for (const address of isWhole ? (own.length > 0 ? [] : noAddress) : addressesWithout(own, addresses)) {
+        const end = results.find((result, at) => isEnd(result, families[at]) && isAt(result, address))
+        if (end || address !== undefined || item !== undefined)
+          notRun.push({ check: one.name, subject: item, address, message: whyNotRun(end) })
+        else notRun.push(nothingToReport(one))
+      }
+    }
+  }
+  return notRun
 }
+
+const noItem = [undefined]
+const noAddress = [undefined]
+const addressesOf = (some: readonly Result[]): ReadonlySet<string> => {
+  const addresses = new Set<string>()
+  for (const { address } of some) if (address !== undefined) addresses.add(address)
+  return addresses
+}
+
+/** Those at which none of these results was. One without an address is about all of them. */
+function addressesWithout(own: readonly Result[], addresses: ReadonlySet<string>): readonly string[] {
+  const there = addressesOf(own)
+  return own.length > 0 && there.size === 0 ? [] : [...addresses].filter((address) => !there.has(address))
+}
+
+/** Whether nothing ran after a result. */
+const isEnd = (result: Result, family: CheckFamily | undefined): boolean =>
+  result.isLast === true || (hasFailed(result) && !family)
+
+const isAt = (result: Result, address: string | undefined): boolean =>
+  address === undefined || result.address === undefined || result.address === address
+
+/** Of a check without a result and without a reason, the same in all runs of its monitor. */
+const nothingToReport = oncePerObject(
+  ({ name }: NonNullable<MonitorReport['planned']>[number]): RunNotRun => ({
+    check: name,
+    subject: undefined,
+    address: undefined,
+    message: whyNotRun(undefined),
+  }),
+)
 
 function whyNotRun(end: Result | undefined): string {
   if (end === undefined) return 'nothing to report here'
@@ -232,45 +266,75 @@ function whyNotRun(end: Result | undefined): string {
 
 type CheckFamily = {
   readonly declared: string
-  readonly name: string
+  /** The name in metrics. */
+  readonly slug: string
   readonly depth: ExecutionMode
   readonly member: string | undefined
 }
+
+type Declared = Pick<DeclaredResult, 'name' | 'depth'>
 
 /**
  * The declaration of a check, by its name or as a member of a family: `disk <mount>` declares `disk /data`, whose
  * member is `/data`. Undefined for a check that is not declared: `not run`.
  */
-export function familyOf(
-  check: string,
-  declared: readonly Pick<DeclaredResult, 'name' | 'depth'>[],
-): CheckFamily | undefined {
-  for (const { name, depth } of declared) {
-    if (name === check) return { declared: name, name, depth, member: undefined }
-    const from = name.indexOf('<')
-    if (from < 0) continue
-    const [before, after] = [name.slice(0, from), name.slice(name.indexOf('>', from) + 1)]
-    if (!check.startsWith(before) || !check.endsWith(after)) continue
-    return {
-      declared: name,
-      name: before + after,
-      depth,
-      member: check.slice(before.length, check.length - after.length),
-    }
+const familyOf = (check: string, declared: readonly Declared[]): CheckFamily | undefined =>
+  familyIn(check, indexOf(declared))
+
+function familyIn(check: string, { byName, families }: ReturnType<typeof indexOf>): CheckFamily | undefined {
+  const exact = byName.get(check)
+  // The first declaration counts.
+  for (const one of families) {
+    if (exact && exact.at <= one.at) break
+    const member = memberOf(check, one)
+    if (member !== undefined) return { declared: one.name, slug: one.slug, depth: one.depth, member }
   }
-  return undefined
+  return exact
 }
+
+/** Whether a result declares a check. */
+export const isDeclaredBy = (check: string, { name }: Declared): boolean =>
+  name === check || (name.includes('<') && memberOf(check, partsOf(name)) !== undefined)
+
+type Parts = { readonly before: string; readonly after: string }
+
+function partsOf(name: string): Parts {
+  const from = name.indexOf('<')
+  return { before: name.slice(0, from), after: name.slice(name.indexOf('>', from) + 1) }
+}
+
+const memberOf = (check: string, { before, after }: Parts): string | undefined =>
+  check.startsWith(before) && check.endsWith(after)
+    ? check.slice(before.length, check.length - after.length)
+    : undefined
+
+/** The declarations of a kind by their names, and its families apart. */
+const indexOf = oncePerObject((declared: readonly Declared[]) => {
+  const byName = new Map<string, CheckFamily & { readonly at: number }>()
+  const families = declared.flatMap(({ name, depth }, at) => {
+    const isFamily = name.includes('<')
+    if (!byName.has(name)) byName.set(name, { declared: name, slug: slugOf(name), depth, member: undefined, at })
+    if (!isFamily) return []
+    const parts = partsOf(name)
+    return [{ ...parts, name, depth, at, slug: slugOf(parts.before + parts.after) }]
+  })
+  return { byName, families }
+})
 
 /** The name in metrics of a check, which may be a member of a declared family. */
 export const slugIn = (declared: readonly DeclaredResult[], check: string): string =>
-  slugOf(familyOf(check, declared)?.name ?? check)
+  familyOf(check, declared)?.slug ?? slugOf(check)
 
 /** The name of a check in metrics: lower-case ASCII letters and digits, joined by underscores. */
 export const slugOf = (check: string): string =>
-  check
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '_')
-    .replace(/^_|_$/g, '') || 'check'
+  isSlug.test(check)
+    ? check
+    : check
+        .toLowerCase()
+        .replace(/[^a-z0-9]+/g, '_')
+        .replace(/^_|_$/g, '') || 'check'
+/** Most names of checks are one word, and what is a slug already stays as it is. */
+const isSlug = /^[a-z0-9]+(?:_[a-z0-9]+)*$/
 
 const brief = oncePerObject(
   ({ kind, scope, status, results, notRun }: RunMonitor): RunMonitor => ({
@@ -319,7 +383,9 @@ export const worstStatus = (all: readonly { readonly status: RunStatus }[]): Run
 
 /** The results that count for the status of their monitor: all but those about the load of the machine. */
 const counting = (monitor: Pick<RunMonitor, 'kind' | 'host'>, results: readonly RunResult[]): readonly RunResult[] =>
-  results.filter(({ check }) => !isLoadOf(monitor, check))
+  results.some(({ check }) => isLoadOf(monitor, check))
+    ? results.filter(({ check }) => !isLoadOf(monitor, check))
+    : results
 
 /** The status of a monitor with these results. */
 function statusOf(monitor: Pick<RunMonitor, 'kind' | 'host'>, results: readonly RunResult[]): RunStatus {

@@ -4,7 +4,6 @@ import { listeningPorts, resolveHost } from '../../base/net/connect.ts'
 import { stateMeter } from '../../base/system/resources.ts'
 import { runInChild } from '../../checks/child/index.ts'
 import {
-  type DeclaredResult,
   type EngineContext,
   type IsOwed,
   includes,
@@ -39,7 +38,7 @@ import {
   type PlanChanges,
   preloadHealth,
 } from '../../checks/plan/index.ts'
-import { familyOf, rememberDocuments } from '../../checks/reports/index.ts'
+import { isDeclaredBy, rememberDocuments } from '../../checks/reports/index.ts'
 import type { Config } from '../../config/index.ts'
 import { ExecutionMode, ServerType } from '../../protocol/index.ts'
 import type { Family } from '../../protocol/service/family.ts'
@@ -416,8 +415,6 @@ export const healthMetrics = (types: readonly ServerType[], started: readonly St
     })),
   },
 ]
-
-const isDeclaredBy = (check: string, declared: DeclaredResult): boolean => familyOf(check, [declared]) !== undefined
 
 const causeOf = ({ calledByPeer }: Call): RunCause => (calledByPeer ? 'peer' : 'caller')
 

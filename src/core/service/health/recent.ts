@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { lazy } from '../../base/lazy.ts'
 import { mapPaced, type Pace, pace } from '../../base/pace.ts'
 import type {
   EngineContext,
@@ -21,6 +22,9 @@ type Composed = {
 }
 
 const everyType = (): boolean => true
+
+/** A dynamic import costs as much as a report to prepare, also of a module that is loaded. */
+const live = lazy(loadLive)
 
 /** The latest results of all types, as `/metrics` and the status page show them. */
 export class RecentRuns {
@@ -62,7 +66,7 @@ export class RecentRuns {
 
   async #prepare(): Promise<void> {
     await nextTurn()
-    const { prepareLines } = await loadLive()
+    const { prepareLines } = await live.get()
     // What arrives meanwhile is in the list, too.
     await mapPaced(this.#replaced, pace(), ([[latest], reports]) => {
       if (!latest) return
@@ -155,7 +159,7 @@ export class RecentRuns {
     let firstMs = Number.POSITIVE_INFINITY
     for (const source of sources) {
       if (source.mode !== mode) continue
-      const ms = source.endedOn.getTime()
+      const ms = source.endedOn
       if (ms < firstMs) [first, firstMs] = [source, ms]
       last = Math.max(last, ms)
       durationMs = Math.max(durationMs, source.report.durationMs)

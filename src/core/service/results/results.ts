@@ -83,7 +83,13 @@ export function resultHistoryPart({
     ready?.keeper.shift(shift)
     early = early.map(({ identity, run }) => ({ identity, run: { ...run, at: shift.correct(run.at) } }))
   })
-  let current: Configured = { config, intervals: new Map(), hosts: new Map(), machine: [], onMachine: new Set() }
+  let current: Configured = {
+    config,
+    recorded: new Map(),
+    hosts: new Map(),
+    machine: [],
+    onMachine: new Set(),
+  }
   let early: { readonly identity: MonitorName; readonly run: ObservedRun }[] = []
   let ready: Open | undefined
   let timer: NodeJS.Timeout | undefined
@@ -146,30 +152,24 @@ export function resultHistoryPart({
     timer.unref()
   }
 
-  const isScheduled = (type: ServerType, name: string): boolean =>
-    Object.keys(current.intervals.get(`${type} ${name}`) ?? {}).length > 0
-
   const isOnMachine = ({ type, monitor }: MonitorOfPage): boolean =>
     type === undefined || current.onMachine.has(`${type} ${monitor}`)
 
-  const validMsOf = (type: ServerType, name: string): ObservedRun['validMs'] => {
-    const own = current.intervals.get(`${type} ${name}`)
-    const of = (depth: ExecutionMode): number => {
-      const covering = ExecutionMode.values
-        .slice(ExecutionMode.values.indexOf(depth))
-        .flatMap((mode) => own?.[mode] ?? [])
-      return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
-    }
-    return [of('Basic'), of('Standard'), of('Advanced')]
+  const recordedOf = (type: ServerType, report: MonitorReport): Recorded => {
+    const own = current.recorded.get(type)?.get(report.name)
+    if (own?.kind === report.kind) return own
+    const { isScheduled = false, validMs = unscheduled } = own ?? {}
+    const at = current.onMachine.has(`${type} ${report.name}`) ? lease : soleNode
+    return { ...identityAt(at, identityOf(type, report)), kind: report.kind, isScheduled, validMs }
   }
 
   return {
     open: async () => {
-      current = await configured(config)
+      current = await configured(config, lease)
       moves = [...moves, ...movesToNode(current, lease)]
     },
     reload: async (next) => {
-      const planned = await configured(next)
+      const planned = await configured(next, lease)
       return () => {
         current = planned
         moves = [...renamesIn(next), ...movesToNode(planned, lease)]
@@ -191,14 +191,10 @@ export function resultHistoryPart({
     answers: () => arm(writeEveryMs),
     record: (type, mode, report, cause) => {
       if (closed) return
-      const run = observedRun(report, mode, now(), validMsOf(type, report.name), {
-        ignoresSkipped: cause === 'caller' && isScheduled(type, report.name),
-      })
+      const identity = recordedOf(type, report)
+      const ignoresSkipped = cause === 'caller' && identity.isScheduled
+      const run = observedRun(report, mode, now(), identity.validMs, { ignoresSkipped })
       if (run === undefined) return
-      const identity = identityAt(
-        current.onMachine.has(`${type} ${report.name}`) ? lease : soleNode,
-        identityOf(type, report),
-      )
       const recorder = ready?.keeper.source.recorder
       if (recorder) recorder.add(identity, run)
       else if (early.push({ identity, run }) > maxEarly) early.shift()
@@ -252,21 +248,40 @@ export function resultHistoryPart({
   }
 }
 
-/** The configuration, the intervals of its monitors by type and name, and the types of each host block by its key. */
+/** The configuration, what the history needs of its monitors by type and name, and the types of each host block by its key. */
 type Configured = {
   readonly config: Config
-  readonly intervals: ReadonlyMap<string, Intervals>
+  readonly recorded: ReadonlyMap<ServerType, ReadonlyMap<string, Recorded>>
   readonly hosts: ReadonlyMap<string, readonly ServerType[]>
   /** The monitors that look at this machine, and their types and names. */
   readonly machine: readonly MonitorName[]
   readonly onMachine: ReadonlySet<string>
 }
 
-async function configured(config: Config): Promise<Configured> {
+/** A monitor in the history, the same for all its runs. */
+type Recorded = MonitorName & {
+  readonly kind: string
+  readonly isScheduled: boolean
+  readonly validMs: ObservedRun['validMs']
+}
+
+async function configured(config: Config, lease: NodeLease): Promise<Configured> {
   const scheduled = await scheduledMonitors(config)
-  const entries = scheduled.flatMap(({ types, monitor, intervals }) =>
-    types.map((type) => [`${type} ${monitor.name}`, intervals] as const),
-  )
+  const recorded = new Map<ServerType, Map<string, Recorded>>()
+  // Most monitors have the same intervals.
+  const times = new Map<string, ObservedRun['validMs']>()
+  for (const { types, monitor, intervals } of scheduled) {
+    const { name, kind } = monitor
+    const own = validMsOf(intervals)
+    const validMs = entryOf(times, own.join(' '), () => own)
+    const facts = { kind: kind.name, isScheduled: Object.keys(intervals).length > 0, validMs }
+    const at = kind.runsOn === 'machine' ? lease : soleNode
+    for (const type of types)
+      entryOf(recorded, type, () => new Map<string, Recorded>()).set(name, {
+        ...identityAt(at, { key: keyOf(type, monitor), type, name }),
+        ...facts,
+      })
+  }
   const blocks = scheduled.filter(({ monitor }) => monitor.type === undefined)
   const machine = scheduled.flatMap(({ types, monitor }) =>
     monitor.kind.runsOn === 'machine'
@@ -275,12 +290,23 @@ async function configured(config: Config): Promise<Configured> {
   )
   return {
     config,
-    intervals: new Map(entries),
+    recorded,
     hosts: new Map(blocks.map(({ key, types }) => [key, types])),
     machine,
     onMachine: new Set(machine.map(({ type, name }) => `${type} ${name}`)),
   }
 }
+
+/** For how long the verdicts of a monitor with these intervals stand. */
+function validMsOf(own: Intervals): ObservedRun['validMs'] {
+  const of = (depth: ExecutionMode): number => {
+    const covering = ExecutionMode.values.slice(ExecutionMode.values.indexOf(depth)).flatMap((mode) => own[mode] ?? [])
+    return covering.length === 0 ? unscheduledMs[depth] : 2 * Math.min(...covering)
+  }
+  return [of('Basic'), of('Standard'), of('Advanced')]
+}
+
+const unscheduled = validMsOf({})
 
 const identityOf = (type: ServerType, { name, kind }: Pick<MonitorReport, 'name' | 'kind'>): MonitorName => ({
   key: keyOf(type, { name, kind: { name: kind } as never }),
@@ -337,15 +363,16 @@ function observedRun(
   return checks.some(({ level }) => level !== undefined) ? { at, rank: rankOf(mode), checks, validMs } : undefined
 }
 
-/** Names of figures. The periods of each monitor keep them. */
-const figureNames = new Map<string, string>()
+/** Names of figures, by unit and check. The periods of each monitor keep them. */
+const figureNames = new Map<Unit, Map<string, string>>()
+/** Of each unit. */
 const maxFigureNames = 50_000
 
 /** The name of a figure: the same text each time, so that it is kept once. */
 function nameOfFigure(check: string, unit: Unit): string {
-  const name = JSON.stringify([check, unit])
-  if (figureNames.size >= maxFigureNames) figureNames.clear()
-  return entryOf(figureNames, name, () => name)
+  const names = entryOf(figureNames, unit, () => new Map<string, string>())
+  if (names.size >= maxFigureNames) names.clear()
+  return entryOf(names, check, () => JSON.stringify([check, unit]))
 }
 
 const rankOf = (depth: ExecutionMode): Rank => ExecutionMode.values.indexOf(depth) as Rank

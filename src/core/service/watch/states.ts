@@ -348,13 +348,13 @@ export function verdictsOf(report: MonitorReport): readonly Verdict[] {
     const reason = isRemembered ? 'remembered' : isSkipped ? 'dependency' : notChecked
     return {
       check,
-      ...(item === undefined ? {} : { item }),
+      item,
       level: verdict,
       message: message.slice(0, mostCharacters),
       depth: depth ?? report.depth,
-      ...(verdict === undefined && reason !== undefined ? { reason } : {}),
-      ...(verdict === 'failed' && result?.fault !== undefined ? { fault: result.fault } : {}),
-      ...(result?.isHeld ? { isHeld: true } : {}),
+      reason: verdict === undefined ? reason : undefined,
+      fault: verdict === 'failed' ? result?.fault : undefined,
+      isHeld: result?.isHeld ? true : undefined,
     }
   })
 }

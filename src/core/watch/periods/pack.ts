@@ -40,7 +40,14 @@ export function addFailing(pack: Pack, check: string, ms: number): void {
 
 /** Adds one more value. */
 export function measure({ figures }: Pack, name: string, value: number): void {
-  addFigure(figures, name, { count: 1, sum: value, min: value, max: value })
+  const before = figures.get(name)
+  if (before === undefined) figures.set(name, { count: 1, sum: value, min: value, max: value })
+  else {
+    before.count += 1
+    before.sum += value
+    before.min = Math.min(before.min, value)
+    before.max = Math.max(before.max, value)
+  }
 }
 
 function addFigure(figures: Map<string, FigureOfPeriod>, name: string, { count, sum, min, max }: FigureOfPeriod): void {

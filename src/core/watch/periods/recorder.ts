@@ -1,8 +1,9 @@
+import { entryOf } from '../../base/lazy.ts'
 import type { Shift } from '../schedule/index.ts'
 import { encodeBlock } from './block.ts'
 import { addPack, emptyPack, type Pack } from './pack.ts'
 import type { BlockRow, HistoryBatch, HistoryMonitor, Numbered, Unnumbered } from './rows.ts'
-import { encodeRuns, layoutOf } from './runs.ts'
+import { encodeRuns, hasLayout, layoutOf, type WrittenLayout } from './runs.ts'
 import { floorTo, keptFrom, runsKeptMs, slotsOf, tiers } from './tiers.ts'
 import { type ObservedRun, Timeline } from './timeline.ts'
 
@@ -12,6 +13,8 @@ export type MonitorIdentity = Pick<HistoryMonitor, 'key' | 'type' | 'name'>
 type Watched = { -readonly [Name in keyof MonitorIdentity]: MonitorIdentity[Name] } & {
   firstAt: number
   number: number | undefined
+  /** Of its latest run. Mostly the next one has the same. */
+  layout: WrittenLayout | undefined
   readonly timeline: Timeline
 }
 
@@ -24,7 +27,7 @@ type Closed = {
   readonly since: number
 }
 
-type WaitingRun = { readonly monitor: Watched; readonly run: ObservedRun }
+type WaitingRun = { readonly monitor: Watched; readonly run: ObservedRun; readonly layout: string }
 
 /** Runs that wait for the store. More of them are not stored one by one, but count in the periods. */
 const maxWaitingRuns = 20_000
@@ -49,6 +52,8 @@ export class Recorder {
   readonly #watched = new Map<string, Watched>()
   readonly #numbers = new Map<string, number>()
   readonly #newNames = new Set<string>()
+  /** By their texts, so that monitors with the same layout share it. */
+  readonly #layouts = new Map<string, WrittenLayout>()
   #newMonitors: Watched[] = []
   #waiting: WaitingRun[] = []
   /** How many of the runs that wait, and of the complete blocks, are part of the batch that was made last. */
@@ -67,7 +72,8 @@ export class Recorder {
   adopt({ names, monitors }: Numbered): void {
     this.numbered({ names, monitors: [] })
     for (const row of monitors)
-      if (!this.#watched.has(row.key)) this.#watched.set(row.key, { ...row, timeline: new Timeline(0) })
+      if (!this.#watched.has(row.key))
+        this.#watched.set(row.key, { ...row, layout: undefined, timeline: new Timeline(0) })
   }
 
   /** Continues the history under a key as that of another monitor, unless that monitor is known already. */
@@ -95,9 +101,10 @@ export class Recorder {
       this.#waiting.shift()
       this.#offered.runs = Math.max(0, this.#offered.runs - 1)
     }
-    this.#waiting.push({ monitor, run })
+    const layout = this.#layoutOf(monitor, run)
+    this.#waiting.push({ monitor, run, layout })
     if (monitor.number !== undefined) this.#used.monitors.add(monitor.number)
-    this.#name(layoutOf(run))
+    this.#name(layout)
     for (const { check, figure, level } of run.checks) {
       if (figure) this.#name(figure.name)
       if (level === 'failed') this.#name(check)
@@ -108,7 +115,7 @@ export class Recorder {
   shift(shift: Shift): void {
     const { errorMs, correct } = shift
     for (const { timeline } of this.#watched.values()) timeline.shift(shift)
-    this.#waiting = this.#waiting.map(({ monitor, run }) => ({ monitor, run: { ...run, at: correct(run.at) } }))
+    this.#waiting = this.#waiting.map((one) => ({ ...one, run: { ...one.run, at: correct(one.run.at) } }))
     this.#newMonitors.forEach((monitor) => {
       monitor.firstAt = correct(monitor.firstAt)
     })
@@ -195,10 +202,27 @@ export class Recorder {
   #watch({ key, type, name }: MonitorIdentity, at: number): Watched {
     const existing = this.#watched.get(key)
     if (existing) return existing
-    const made: Watched = { key, type, name, firstAt: at, number: undefined, timeline: new Timeline(at) }
+    const made: Watched = {
+      key,
+      type,
+      name,
+      firstAt: at,
+      number: undefined,
+      layout: undefined,
+      timeline: new Timeline(at),
+    }
     this.#watched.set(key, made)
     this.#newMonitors.push(made)
     return made
+  }
+
+  #layoutOf(monitor: Watched, run: ObservedRun): string {
+    if (!monitor.layout || !hasLayout(run, monitor.layout)) {
+      const made = layoutOf(run)
+      if (this.#layouts.size >= maxNames) this.#layouts.clear()
+      monitor.layout = entryOf(this.#layouts, made.text, () => made)
+    }
+    return monitor.layout.text
   }
 
   #name(text: string): void {
@@ -211,12 +235,15 @@ export class Recorder {
   readonly numberOf = (name: string): number => this.#numbers.get(name) ?? 0
 
   #runsRow(): HistoryBatch['runs'] {
-    const ready = this.#waiting.flatMap(({ monitor, run }) =>
-      monitor.number === undefined || !this.#numbers.has(layoutOf(run)) ? [] : [{ monitor: monitor.number, run }],
-    )
-    if (ready.length === 0) return undefined
-    const at = ready.reduce((least, { run }) => Math.min(least, run.at), Number.POSITIVE_INFINITY)
-    return { at, body: encodeRuns(ready, at, this.numberOf) }
+    const ready: Parameters<typeof encodeRuns>[0][number][] = []
+    let at = Number.POSITIVE_INFINITY
+    for (const { monitor, run, layout: text } of this.#waiting) {
+      const layout = this.#numbers.get(text)
+      if (monitor.number === undefined || layout === undefined) continue
+      ready.push({ monitor: monitor.number, run, layout })
+      at = Math.min(at, run.at)
+    }
+    return ready.length === 0 ? undefined : { at, body: encodeRuns(ready, at) }
   }
 
   /** Of the runs since then, a process that starts again makes the blocks that are not stored yet. */

@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import type { NameOf, NumberOf } from './block.ts'
+import type { NameOf } from './block.ts'
 import { ByteReader, ByteWriter } from './bytes.ts'
 import { codeOf, valueOfCode } from './significant.ts'
 import type { ObservedCheck, ObservedRun, Rank } from './timeline.ts'
@@ -19,23 +19,38 @@ type Layout = {
   readonly checks: readonly (readonly [check: string, rank: Rank, figure: string | null])[]
 }
 
-/** The texts that `encodeRuns` needs numbers for. */
-export const layoutOf = ({ rank, validMs, checks }: ObservedRun): string => {
+/** The layout of a run, and its text, which `encodeRuns` needs a number for. */
+export type WrittenLayout = { readonly text: string; readonly layout: Layout }
+
+export function layoutOf({ rank, validMs, checks }: ObservedRun): WrittenLayout {
   const layout: Layout = {
     rank,
     stands: validMs,
     checks: checks.map(({ check, rank: own, figure }) => [check, own, figure?.name ?? null] as const),
   }
-  return JSON.stringify(layout)
+  return { text: JSON.stringify(layout), layout }
 }
 
-/** Runs as bytes. They ended at `from` or later. Figures are rounded to three significant digits. */
-export function encodeRuns(runs: readonly NumberedRun[], from: number, numberOf: NumberOf): Uint8Array {
+/** Whether a run has this layout. */
+export const hasLayout = ({ rank, validMs, checks }: ObservedRun, { layout }: WrittenLayout): boolean =>
+  rank === layout.rank &&
+  (validMs === layout.stands || validMs.every((ms, at) => ms === layout.stands[at])) &&
+  checks.length === layout.checks.length &&
+  layout.checks.every(([check, own, figure], at) => {
+    const one = checks[at]
+    return one?.check === check && one.rank === own && (one.figure?.name ?? null) === figure
+  })
+
+/**
+ * Runs as bytes, with the numbers of their layouts. They ended at `from` or later. Figures are rounded to three significant
+ * digits.
+ */
+export function encodeRuns(runs: readonly (NumberedRun & { readonly layout: number })[], from: number): Uint8Array {
   const writer = new ByteWriter()
-  for (const { monitor, run } of runs) {
+  for (const { monitor, run, layout } of runs) {
     writer.whole(monitor)
     writer.whole(Math.max(0, Math.round(run.at - from)))
-    writer.whole(numberOf(layoutOf(run)))
+    writer.whole(layout)
     const isAllOk = run.checks.every(({ level }) => level === 'ok')
     writer.byte(Number(isAllOk))
     if (!isAllOk) for (const { level } of run.checks) writer.byte(levels.indexOf(level))

@@ -73,6 +73,7 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
   if (before.latest && beganAt <= before.latest.at) return { state: before, effects: [] }
   if (before.isRestored) return judge(goneOn(before, beganAt, rules), verdict, run, rules)
   if (isTooShallow(before, level, run.depth)) return lookAgain({ ...before, isReached: true }, run)
+  if (isStillOk(before, level)) return { state: stillOk(before, verdict, beganAt), effects: noEffects }
   const state: SubjectState = {
     ...before,
     checkDepth: verdict.depth,
@@ -101,6 +102,36 @@ export function judge(before: SubjectState, verdict: Verdict, run: Run, rules: J
   const witness: readonly Judgement[] = waitsForLine(next, rules) ? [{ type: 'witness' }] : []
   return { state: next, effects: [...observed, ...step.effects, ...witness] }
 }
+
+const noEffects: readonly Judgement[] = []
+
+/** Whether a check was ok, nothing is in doubt about it, and it is ok again: nearly all verdicts are such. */
+const isStillOk = (
+  { level: before, latest, doubt, unobservedSince, faults, isFlapping }: SubjectState,
+  level: CheckLevel,
+) =>
+  level === 'ok' &&
+  before === 'ok' &&
+  latest?.level === 'ok' &&
+  doubt === undefined &&
+  unobservedSince === undefined &&
+  faults.length === 0 &&
+  !isFlapping
+
+/** The same as `judge` says of such a verdict, in one step. */
+const stillOk = (before: SubjectState, { depth, message, fault }: Verdict, beganAt: number): SubjectState => ({
+  ...before,
+  message,
+  checkDepth: depth,
+  depth,
+  healing: undefined,
+  latest: { level: 'ok', at: beganAt, since: before.latest?.since ?? beganAt, fault },
+  observedAt: beganAt,
+  reason: undefined,
+  missing: 0,
+  looked: undefined,
+  isReached: undefined,
+})
 
 /** A run that could not look proves nothing. If it was to confirm a fault, another one does. */
 function withoutVerdict(before: SubjectState, { reason }: Verdict, { depth, endedAt }: Run, rules: JudgeRules): Judged {

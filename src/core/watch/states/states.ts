@@ -252,10 +252,15 @@ export class States {
       )
       if (verdicts.some(({ level }) => level !== undefined))
         watched.seenAt.set(run.depth, Math.max(watched.seenAt.get(run.depth) ?? run.beganAt, run.beganAt))
-      const all = [...worstOf(verdicts), ...this.#notReported(watched, verdicts, run)]
+      const reported = new Set(verdicts.map(idOf))
+      const each = reported.size === verdicts.length ? verdicts : worstOf(verdicts)
+      const notReported = this.#notReported(watched, verdicts, reported, run)
       // What only an earlier run than the latest one shows may have been removed since.
-      for (const verdict of all)
+      const judge = (verdict: Verdict): void => {
         if (!isOvertaken || watched.places.has(idOf(verdict))) this.#judge(watched, verdict, run)
+      }
+      each.forEach(judge)
+      notReported.forEach(judge)
     })
   }
 
@@ -441,6 +446,13 @@ export class States {
     for (const place of this.#watched.get(key)?.places.values() ?? []) this.#busy.delete(place)
   }
 
+  #newPlace(watched: Watched, verdict: Verdict, { beganAt }: RunOfStates): Place {
+    const { key, type, name: monitor } = watched.monitor
+    const { check, item } = verdict
+    const row: StoredSubject = { key, type, monitor, check, ...(item === undefined ? {} : { item }) }
+    return this.#place(watched, row, newSubject(verdict, beganAt), false)
+  }
+
   #place(watched: Watched, row: StoredSubject, state: SubjectState, isStored: boolean): Place {
     const place: Place = {
       row,
@@ -468,14 +480,20 @@ export class States {
    * The verdicts of a whole run on checks that it does not report: a fault that has no other name is over, and an item
    * that two whole runs do not report no longer exists.
    */
-  #notReported(watched: Watched, verdicts: readonly Verdict[], run: RunOfStates): readonly Verdict[] {
-    const reported = new Set(verdicts.map(idOf))
+  #notReported(
+    watched: Watched,
+    verdicts: readonly Verdict[],
+    reported: ReadonlySet<string>,
+    run: RunOfStates,
+  ): readonly Verdict[] {
+    const unreported = [...watched.places.values()].filter(({ row }) => !reported.has(idOf(row)))
+    if (unreported.length === 0) return []
     const isWhole = verdicts.length > 0 && verdicts.every((one) => one.level !== undefined && !stopsRun(one))
     const ranAtAll = verdicts.some(({ level }) => level !== undefined)
     const isPaused = verdicts.some(({ level, reason }) => level === undefined && reason === 'remembered')
-    return [...watched.places.values()].flatMap((place) => {
+    return unreported.flatMap((place) => {
       const { row, state } = place
-      if (reported.has(idOf(row)) || run.beganAt <= (state.latest?.at ?? Number.NEGATIVE_INFINITY)) return []
+      if (run.beganAt <= (state.latest?.at ?? Number.NEGATIVE_INFINITY)) return []
       if (row.check === notRun && ranAtAll) return [fineAgain(place)]
       if (isPaused) place.state = hidden(state, run, watched.monitor)
       if (!isWhole || !covers(run.depth, state.checkDepth)) return []
@@ -490,27 +508,16 @@ export class States {
 
   #judge(watched: Watched, verdict: Verdict, run: RunOfStates): void {
     const { monitor, places } = watched
-    const { check, item } = verdict
-    const existing = places.get(idOf(verdict))
-    const row: StoredSubject = {
-      key: monitor.key,
-      type: monitor.type,
-      monitor: monitor.name,
-      check,
-      ...(item === undefined ? {} : { item }),
-    }
-    const place = existing ?? this.#place(watched, row, newSubject(verdict, run.beganAt), false)
+    const place = places.get(idOf(verdict)) ?? this.#newPlace(watched, verdict, run)
     const isLineProved = (since: number): boolean => monitor.runsOn === 'machine' || isProvedSince(this.#line, since)
     const before = place.state
     this.#askOther(watched, place, verdict, run)
     const { crossCheck } = place
     const isAgreed = !isUnanswered(crossCheck)
     const present = inDoubtSince(before, verdict, crossCheck)
-    const { state, effects } = judge(present, asContested(verdict, crossCheck), run, {
-      ...monitor,
-      isLineProved,
-      isAgreed,
-    })
+    const { confirmMs, flapping, every, fingerprint } = monitor
+    const rules = { confirmMs, flapping, every, fingerprint, isLineProved, isAgreed }
+    const { state, effects } = judge(present, asContested(verdict, crossCheck), run, rules)
     const settings = state.doubt || state.healing ? monitor.fingerprint : undefined
     this.#put(watched, place, state.settings === settings ? state : { ...state, settings })
     for (const effect of effects) this.#judged(watched, place, before, effect, run)
@@ -633,6 +640,11 @@ export class States {
       place.waitingSince = undefined
       place.hasAskedCauses = false
       place.partsAt = undefined
+      // It is ok: there is nothing to follow.
+      if (place.state.incident === undefined) {
+        this.#attend(place)
+        return
+      }
     }
     const situation = { subject: place.row, confirmMs: monitor.confirmMs, blame: blamed, now: this.#now }
     for (let left = mostSteps; left > 0; left -= 1) {
