@@ -51,17 +51,20 @@ export type RunDocumentOptions = {
 const anotherMonitor = 'a monitor of another type'
 
 /** The types of the monitors of other types that a report names. Once for each report, which several runs may share. */
-const typesNamedIn = oncePerObject((report: MonitorReport): readonly ServerType[] => [
-  ...new Set(report.results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
-])
+const typesNamedIn = oncePerObject(({ results }: MonitorReport): readonly ServerType[] =>
+  results.some(({ elsewhere }) => elsewhere !== undefined)
+    ? [...new Set(results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type)))]
+    : noTypes,
+)
+const noTypes: readonly ServerType[] = []
 
 /** Of each report, the one that takes its place for readers who may not read these types. */
 const reportsWithoutNames = oncePerObject((_: MonitorReport) => new Map<string, MonitorReport>())
 
 /** The report without the names of monitors of types that the reader may not read; itself where it has none. */
 function withoutNames(report: MonitorReport, reads: ReadsType): MonitorReport {
-  if (!report.results.some(({ elsewhere }) => elsewhere !== undefined)) return report
-  const hidden = typesNamedIn(report).filter((type) => !reads(type))
+  const types = typesNamedIn(report)
+  const hidden = types.length === 0 ? types : types.filter((type) => !reads(type))
   if (hidden.length === 0) return report
   const byTypes = reportsWithoutNames(report)
   const key = hidden.toSorted().join(' ')
