@@ -155,6 +155,20 @@ export const plants: readonly Plant[] = [
     rule: 'served',
   },
   {
+    what: 'a caller brings forward what is not due soon',
+    file: 'due.ts',
+    from: 'dueAt(row, own) - earlyMs(every) <= now',
+    to: 'dueAt(row, own) - every <= now',
+    rule: 'nothing needless',
+  },
+  {
+    what: 'a caller waits for a shallower run than it needs',
+    file: 'schedule.ts',
+    from: 'if (due && covers(due.depth, depth)) return true',
+    to: 'if (due) return true',
+    rule: 'owed',
+  },
+  {
     what: 'lateness is not reported for runs that waited for their slots',
     file: 'schedule.ts',
     from: 'const lateMs = Math.max(0, now - readyAt)',

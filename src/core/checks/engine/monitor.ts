@@ -171,7 +171,7 @@ export type Serving = {
   ) => Run | undefined
 }
 
-/** Whether the schedule is about to run a monitor at a depth that serves this mode: the run is due, and nothing holds it up. */
+/** Whether the schedule is about to run a monitor at a depth that serves this mode. It brings forward what is due soon. */
 export type IsOwed = (monitor: PlannedMonitor, mode: ExecutionMode) => boolean
 
 /** An observation that begins. `at`: monotonic milliseconds. */

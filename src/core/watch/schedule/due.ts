@@ -122,6 +122,19 @@ function readyAt(row: MonitorRow, depth: ExecutionMode): number {
   return Math.min(dueAt(row, depth), again?.depth === depth ? again.at : Number.POSITIVE_INFINITY, besides)
 }
 
+/**
+ * The depth of a run that gives a caller a result at this depth and costs nothing: begun now, it serves a due time that
+ * follows soon. Without it, the monitor would run for the caller, early, and its result would expire as early, each time.
+ */
+export function broughtForward(row: MonitorRow, depth: ExecutionMode, now: number): ExecutionMode | undefined {
+  if (row.order) return undefined
+  return depths.find((own) => {
+    const every = row.every[own]
+    if (every === undefined || !covers(own, depth) || isInProgress(row, own)) return false
+    return dueAt(row, own) - earlyMs(every) <= now
+  })
+}
+
 /** At most so many runs are needed besides: more would be a defect. */
 const maxRequests = 32
 
