@@ -71,23 +71,19 @@ async function scheduled(first: Config, run: () => Promise<undefined> = async ()
   }
 }
 
-test('W2 the schedule owes a run from the time at which it serves what is due next, and brings it forward', async () => {
+test('W2 the schedule owes a run from the moment at which it is due until it begins, at its depth and above', async () => {
   const schedule = await scheduled(await config(tcp('a')))
   await schedule.pass(60_000)
   const due = (schedule.of('tcp a').at(-1) ?? 0) + 10_000
-  await schedule.pass(due + 1 - 60_000)
   const owed = () => ExecutionMode.values.filter((mode) => schedule.owes('tcp a', mode))
-  const sinceDue = (): readonly number[] => schedule.of('tcp a').flatMap((at) => (at < due ? [] : [at - due]))
   // Time passes, and no timer has its turn.
-  vi.setSystemTime(beganAt + due + 7_499)
+  vi.setSystemTime(beganAt + due - 1)
   expect(owed()).toEqual([])
-  vi.setSystemTime(beganAt + due + 7_500)
+  vi.setSystemTime(beganAt + due)
   expect(owed()).toEqual(['Basic', 'Standard'])
-  await schedule.pass(0)
-  expect(sinceDue()).toEqual([0, 7_500])
+  await schedule.pass(due - 60_000)
+  expect(schedule.of('tcp a').at(-1)).toBeGreaterThanOrEqual(due)
   expect(owed()).toEqual([])
-  await schedule.pass(20_000)
-  expect(sinceDue()).toEqual([0, 7_500, 20_000])
   schedule.end()
 })
 

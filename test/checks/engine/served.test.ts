@@ -208,8 +208,8 @@ describe('W2 simulated: the document of a served answer equals that of an own ru
         expect(documentOf(answer)).toEqual(documentOf(own))
         await settled(scheduled)
         const runs = counts.runs
-        const pinned = serving.allFor([monitor], mode, performance.now())
-        if (!pinned || pinned === 'soon') return
+        const pinned = serving.allFor([monitor], mode, performance.now())?.chosen
+        if (!pinned) return
         const ofEnded = serving.runOfEnded([monitor], { mode, pinned }, performance.now())
         if (ofEnded) composed += 1
         expect(ofEnded ? documentOf(ofEnded) : documentOf(own)).toEqual(documentOf(own))
@@ -237,8 +237,7 @@ test.each([
     const { kind } = kindOf([{ depth: 'Basic', behaviour, gate: false, together: false }], undefined)
     const monitor = { ...plannedOf(kind), forMs }
     const own = await settled(run(monitor, { mode: 'Standard', cause: 'schedule' }))
-    const pinned = serving.allFor([monitor], 'Standard', performance.now())
-    if (!pinned || pinned === 'soon') throw new Error('no observation serves')
+    const pinned = serving.allFor([monitor], 'Standard', performance.now())?.chosen
     const served = serving.runOfEnded([monitor], { mode: 'Standard', pinned }, performance.now())
     expect(served?.monitors[0] === own.monitors[0]).toBe(isServed)
   },
@@ -251,10 +250,14 @@ test('W2 what waits for its slot is about to begin, and what nobody has begun is
   const monitors = Array.from({ length: 5 }, (_, at) => ({ ...plannedOf(kind), name: `${at}`, settings: { at } }))
   const running = monitors.map((one) => run(one, { mode: 'Standard', cause: 'schedule' }))
   await vi.advanceTimersByTimeAsync(0)
-  const all = (isOwed?: () => boolean) => serving.allFor(monitors, 'Standard', performance.now(), isOwed)
-  expect(all()).toBe('soon')
+  const all = (isOwed?: () => boolean) => {
+    const choice = serving.allFor(monitors, 'Standard', performance.now(), isOwed)
+    return choice && [choice.chosen.size, choice.missing.map(({ name }) => name)]
+  }
+  expect(all()).toEqual([4, ['4']])
   await settled(Promise.all(running))
-  expect(all()).toBeInstanceOf(Map)
+  expect(all()).toEqual([5, []])
   await vi.advanceTimersByTimeAsync(10_000)
-  expect([all(), all(() => true)]).toEqual([undefined, 'soon'])
+  expect(all()).toBeUndefined()
+  expect(all(() => true)).toEqual([0, ['0', '1', '2', '3', '4']])
 })

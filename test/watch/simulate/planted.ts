@@ -19,15 +19,15 @@ export const plants: readonly Plant[] = [
   {
     what: 'a deeper run does not count for shallower ones',
     file: 'due.ts',
-    from: 'for (const one of depths) if (covers(depth, one)) covered[one]',
-    to: 'for (const one of depths) if (depth === one) covered[one]',
+    from: 'if (!covers(depth, one)) continue',
+    to: 'if (depth !== one) continue',
     rule: 'nothing needless',
   },
   {
     what: 'a shallower run counts for deeper ones',
     file: 'due.ts',
-    from: 'for (const one of depths) if (covers(depth, one)) covered[one]',
-    to: 'for (const one of depths) covered[one]',
+    from: 'if (!covers(depth, one)) continue',
+    to: '',
     rule: 'no long gap',
   },
   {
@@ -155,17 +155,17 @@ export const plants: readonly Plant[] = [
     rule: 'served',
   },
   {
-    what: 'a caller brings forward what is not due soon',
+    what: 'an early run of a caller keeps each later result from lasting until the next',
     file: 'due.ts',
-    from: 'dueAt(row, own) - earlyMs(every) <= now',
-    to: 'dueAt(row, own) - every <= now',
-    rule: 'nothing needless',
+    from: 'every <= resultLifeMs[depth] ? 0 : earlyMs(every)',
+    to: 'earlyMs(every)',
+    rule: 'no long gap',
   },
   {
     what: 'a caller waits for a shallower run than it needs',
     file: 'schedule.ts',
-    from: 'if (due && covers(due.depth, depth)) return true',
-    to: 'if (due) return true',
+    from: 'return due !== undefined && covers(due.depth, depth)',
+    to: 'return due !== undefined',
     rule: 'owed',
   },
   {

@@ -100,6 +100,8 @@ type Run = {
 type Facts = {
   /** The beginning of the latest run that counts, at each depth, in this life of the process. */
   readonly began: Map<ExecutionMode, number>
+  /** The latest due time that a run has served, at each depth. */
+  readonly servesUntil: Map<ExecutionMode, number>
   /** The end of the latest run. */
   freeAt: number
   readonly running: Set<Run>
@@ -168,6 +170,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
         key,
         {
           began: new Map(),
+          servesUntil: new Map(),
           freeAt: queue.now,
           running: new Set(),
           repeatSince: undefined,
@@ -235,6 +238,10 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       // A caller's run repeats it as well.
       if (by === 'schedule' || includes(depth, facts.repeatDepth)) facts.repeatSince = undefined
       for (const one of depths) if (includes(depth, one)) checkGap(peer, one, facts, at, late ?? at - readyOf(peer, at))
+      for (const one of depths) {
+        const before = facts.servesUntil.get(one) ?? 0
+        if (includes(depth, one)) facts.servesUntil.set(one, Math.max(before, at + mayBeEarly(peer, one, by)))
+      }
       facts.running.add(run)
       const observation: Observed = { depth, begunAt: at, endedAt: undefined, verdict: undefined }
       observed.get(peer.key)?.set(depth, observation)
@@ -285,6 +292,12 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       })
     }
 
+    /** A caller's run keeps the schedule from none where each of its results is to last until the next one. */
+    const mayBeEarly = ({ every }: Peer, depth: ExecutionMode, by: Run['by']): number => {
+      const interval = every[depth] ?? 0
+      return by === 'caller' && interval <= servesMs[depth] ? 0 : earlyMs(interval)
+    }
+
     const busyOf = (facts: Facts, depth: ExecutionMode, at: number): number => {
       let busy = facts.busyMs.get(depth) ?? 0
       for (const { beganAt = at } of facts.running) busy += at - Math.max(beganAt, facts.began.get(depth) ?? beganAt)
@@ -309,7 +322,8 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       const interval = peer.every[depth]
       const before = facts.began.get(depth)
       if (interval !== undefined) {
-        const allowed = before === undefined ? 30 * second : interval + earlyMs(interval)
+        const allowed =
+          before === undefined ? 30 * second : interval + Math.max(0, (facts.servesUntil.get(depth) ?? 0) - before)
         const gap = at - (before ?? startedAt)
         if (gap > allowed + busyOf(facts, depth, at) + late + frozenIn(at - gap, at) + toleranceMs) {
           broken('no long gap', `${peer.key} ${depth} did not run for ${gap} ms, ${late} late`)
@@ -325,11 +339,11 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       const phase = phases.get(`${peer.key} ${depth}`)
       const last = factsOf(peer.key).began.get(depth)
       if (interval === undefined || phase === undefined || last === undefined) return undefined
-      const served = last + origin + earlyMs(interval)
+      const served = origin + (factsOf(peer.key).servesUntil.get(depth) ?? last)
       return phase + (Math.floor((served - phase) / interval) + 1) * interval - origin
     }
 
-    /** The runs that callers need, as far as the schedule owes them: begun now, they serve a due time that follows soon. */
+    /** The runs that callers wait for, because the schedule owes them. */
     const owed = new Map<string, ExecutionMode>()
 
     const checkOrder = (order: Shipped.Order, peer: Peer): void => {
@@ -350,11 +364,9 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
       const isFirst = !facts.began.has(depth)
       const interval = peer.every[depth]
       if (interval === undefined && !isRepeat) broken('own intervals', `${key} has no interval for ${depth}`)
-      const isOwed = owed.has(key)
       if (isRepeat || isFirst || interval === undefined) return
       const expected = expectedDue(peer, depth)
-      const mayBeEarly = isOwed ? earlyMs(interval) : 0
-      if (expected !== undefined && expected > at + mayBeEarly + toleranceMs) {
+      if (expected !== undefined && expected > at + toleranceMs) {
         broken(
           'nothing needless',
           `${key} ${depth} was due in ${expected - at} ms: a run ${at - (facts.began.get(depth) ?? 0)} ms ago serves it`,
@@ -367,7 +379,7 @@ export function simulate(subject: Subject, seed: number, scenario: Scenario, kee
           broken('deepest first', `${key} ${depth} was run while ${deeper} was due`)
       }
       const serves = depths.filter((one) => includes(depth, one) && peer.every[one] !== undefined)
-      if (serves.length === 1 && !isOwed) learnPhase(key, depth, dueAt + origin, interval)
+      if (serves.length === 1) learnPhase(key, depth, dueAt + origin, interval)
     }
 
     const learnPhase = (key: string, depth: ExecutionMode, dueAt: number, interval: number): void => {

@@ -19,6 +19,7 @@ export type {
   RunCause,
   RunOptions,
   Serving,
+  ServingObservation,
 } from './monitor.ts'
 export * from './monitor-key.ts'
 export * from './network-kind.ts'

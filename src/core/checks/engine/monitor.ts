@@ -139,6 +139,11 @@ export type EngineContext = Pick<CheckContext, 'now'> &
 /** An observation that serves a monitor, and the depth of its run. */
 export type ServingObservation = { readonly depth: ExecutionMode; readonly observation: Observation<WaitingMonitor> }
 
+export type ServingChoice = {
+  readonly chosen: ReadonlyMap<PlannedMonitor, ServingObservation>
+  readonly missing: readonly PlannedMonitor[]
+}
+
 /** How observations of other runs serve callers (W2). */
 export type Serving = {
   /** The depth of the check of a result. Undefined where no check declares it, or checks of several depths do. */
@@ -150,15 +155,15 @@ export type Serving = {
     when: { readonly notBefore: number; readonly now: number },
   ) => ServingObservation | undefined
   /**
-   * The observations that serve all of these monitors without a new one. Undefined if any of them needs one, and `soon` if
-   * each that is missing is about to begin: the schedule owes it, or it waits for its slot.
+   * The observations that serve these monitors without a new one, and the monitors whose observation is about to begin: the
+   * schedule owes it, or it waits for its slot. Undefined if any of them needs a new one.
    */
   readonly allFor: (
     monitors: readonly PlannedMonitor[],
     mode: ExecutionMode,
     now: number,
     isOwed?: IsOwed,
-  ) => ReadonlyMap<PlannedMonitor, ServingObservation> | 'soon' | undefined
+  ) => ServingChoice | undefined
   /**
    * The run that these observations make, which have ended: what `runMonitors` makes of them, without its work for each monitor.
    * `began`: when they were chosen, in monotonic milliseconds. Undefined where a run does more with any of them, as with all
@@ -171,7 +176,7 @@ export type Serving = {
   ) => Run | undefined
 }
 
-/** Whether the schedule is about to run a monitor at a depth that serves this mode. It brings forward what is due soon. */
+/** Whether the schedule is about to run a monitor at a depth that serves this mode. */
 export type IsOwed = (monitor: PlannedMonitor, mode: ExecutionMode) => boolean
 
 /** An observation that begins. `at`: monotonic milliseconds. */

@@ -52,7 +52,7 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
     },
     allFor: (monitors, mode, now, isOwed = () => false) => {
       const chosen = new Map<PlannedMonitor, ServingObservation>()
-      let isSoon = false
+      const missing: PlannedMonitor[] = []
       for (const monitor of monitors) {
         const latest = observationOf(monitor, mode, 'caller')
         if (latest && isValid(latest, mode, now)) {
@@ -61,10 +61,10 @@ export function servingFrom(context: EngineContext, isDeclaredBy: IsDeclaredBy):
         }
         const source = sourceOf(monitor, 'caller', { mode, now, notBefore: Number.NEGATIVE_INFINITY })
         if (isCertain(source, monitor, mode)) chosen.set(monitor, source.candidate)
-        else if (source.from === 'run' && (isQueued(latest) || isOwed(monitor, mode))) isSoon = true
+        else if (source.from === 'run' && (isQueued(latest) || isOwed(monitor, mode))) missing.push(monitor)
         else return undefined
       }
-      return isSoon ? 'soon' : chosen
+      return { chosen, missing }
     },
     runOfEnded: (plan, options, began) => runOfEnded(plan, context, options, began),
   }

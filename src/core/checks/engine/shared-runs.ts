@@ -18,6 +18,13 @@ export type RunStart = { readonly cause: RunCause; readonly fresh: boolean }
 /** An answer from what other runs observe, without an observation of its own. Undefined if that is impossible. */
 type Serve = (mode: ExecutionMode, type: ServerType) => Promise<Run | undefined>
 
+/**
+ * Milliseconds from one such answer to the next. Where a result expires every few milliseconds, each caller would get one of its
+ * own, of which each is work for all monitors.
+ */
+const composedMs = 100
+const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
 export type SharedCall = {
   readonly signal: AbortSignal
   /** Accepts only a run that starts after this call. */
@@ -110,6 +117,8 @@ type Lane = {
   plans: number
   /** An answer without a run that is being composed. Never rejects. */
   serving: Promise<Result | undefined> | undefined
+  /** When the latest such answer was complete. */
+  composedAt: number
 }
 
 /**
@@ -201,7 +210,11 @@ export class SharedRuns {
   #servingOf(lane: Lane, { fresh }: SharedCall): Lane['serving'] {
     if (!this.#serve || fresh || lane.cause !== 'caller' || lane.next) return undefined
     if (lane.serving) return lane.serving
-    const serving = this.#composed(lane, this.#serve).finally(() => {
+    const serve = this.#serve
+    const restMs = lane.composedAt + composedMs - this.#now()
+    const begun = restMs > 0 ? rest(restMs).then(() => this.#composed(lane, serve)) : this.#composed(lane, serve)
+    const serving = begun.finally(() => {
+      lane.composedAt = this.#now()
       if (lane.serving === serving) lane.serving = undefined
     })
     lane.serving = serving
@@ -286,6 +299,7 @@ export class SharedRuns {
       next: undefined,
       plans: 0,
       serving: undefined,
+      composedAt: Number.NEGATIVE_INFINITY,
     }
     this.#lanes.set(key, lane)
     return lane

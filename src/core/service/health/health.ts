@@ -23,6 +23,7 @@ import {
   runMonitor,
   runMonitors,
   type Serving,
+  type ServingObservation,
   type Shared,
   SharedRuns,
   type Unit,
@@ -59,8 +60,11 @@ import type { RecentRuns } from './recent.ts'
 /** How long a run of the schedule holds its slot: a peer that is silent for longer keeps no slot. Milliseconds. */
 const slotMs = 1_000
 
-/** How long a caller waits until what is due begins. A turn of the event loop is usually enough. Milliseconds. */
-const owedMs = 250
+/**
+ * How long a caller waits until what is due begins, and how often it looks. A turn of the event loop is usually enough.
+ * Milliseconds.
+ */
+const [owedMs, lookMs] = [1_000, 25]
 
 export type { PlanChanges } from '../../checks/plan/index.ts'
 
@@ -236,16 +240,18 @@ export function healthPart(
     const elsewhere = inForce.dependedOn(monitors)
     const due = [...monitors, ...elsewhere].filter(({ depth }) => includes(mode, depth))
     if (due.length === 0) return undefined
-    let began = now()
-    const patience = began + owedMs
-    let pinned = serving.allFor(due, mode, began, isOwed)
-    for (let attempt = 0; pinned === 'soon' && began < patience; attempt += 1) {
+    const began = now()
+    const pinned = new Map<PlannedMonitor, ServingObservation>()
+    for (let missing: readonly PlannedMonitor[] = due, attempt = 0; ; attempt += 1) {
+      const choice = serving.allFor(missing, mode, now(), isOwed)
+      if (!choice) return undefined
+      for (const [monitor, one] of choice.chosen) pinned.set(monitor, one)
+      missing = choice.missing
+      if (missing.length === 0) break
+      if (now() - began > owedMs) return undefined
       // In the next turn, the timer of the schedule has had its own. A slot may take longer.
-      await new Promise((resolve) => (attempt === 0 ? setImmediate(resolve) : setTimeout(resolve, owedMs / 10)))
-      began = now()
-      pinned = serving.allFor(due, mode, began, isOwed)
+      await new Promise((resolve) => (attempt === 0 ? setImmediate(resolve) : setTimeout(resolve, lookMs)))
     }
-    if (pinned === undefined || pinned === 'soon') return undefined
     const underway = [...pinned.values()].filter(({ observation }) => observation.endedAt === undefined)
     if (underway.length > 0) await orAborted(Promise.allSettled(underway.map((one) => one.observation.ended)), signal)
     const options = { mode, elsewhere, pinned }

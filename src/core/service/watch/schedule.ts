@@ -36,7 +36,7 @@ export type ScheduleWork = {
   ) => Promise<MonitorReport | undefined>
   /** The same, for an answer to another node: what it finds is nowhere kept. */
   readonly look: (one: ScheduledMonitor, mode: ExecutionMode, signal: AbortSignal) => Promise<MonitorReport | undefined>
-  /** Takes what knows which runs are about to begin, and brings those forward that are due soon: a caller waits for them. */
+  /** Takes what knows which runs are about to begin: a caller waits for them. */
   readonly watchOwed: (isOwed: IsOwed) => void
   /** Takes what sees the report of each monitor that a caller's run has ended. */
   readonly watchReports: (onReport: (type: ServerType, mode: ExecutionMode, report: MonitorReport) => void) => void
@@ -262,9 +262,7 @@ export function schedulePart(
       work.watchReports(onReport)
       work.watchOwed((monitor, mode) => {
         const key = closed ? undefined : keyOf(monitor)
-        const isOwed = key !== undefined && schedule?.owes(key, mode, now()) === true
-        if (isOwed) arm()
-        return isOwed
+        return key !== undefined && schedule?.owes(key, mode, now()) === true
       })
     },
     // Not before the server answers: monitors may ask this server.

@@ -1,4 +1,4 @@
-import type { ExecutionMode } from '../../protocol/index.ts'
+import { type ExecutionMode, resultLifeMs } from '../../protocol/index.ts'
 
 /**
  * When a monitor is due, as pure functions of its row. Times are milliseconds on one time line that never jumps: the
@@ -41,7 +41,7 @@ export type RunRequest = { readonly depth: ExecutionMode; readonly at: number; r
 export type MonitorRow = Scheduled & {
   /** When it is due for the first time, at all of its depths. */
   readonly firstAt: number
-  /** The beginning of the latest run that did what a run at this depth does. */
+  /** The beginning of the latest run that did what a run at this depth does; earlier for one that serves no later due time. */
   readonly covered: { readonly [D in ExecutionMode]?: number | undefined }
   readonly order: (Order & { readonly beganAt: number | undefined }) | undefined
   /** How many runs of callers are in progress, by depth. */
@@ -122,19 +122,6 @@ function readyAt(row: MonitorRow, depth: ExecutionMode): number {
   return Math.min(dueAt(row, depth), again?.depth === depth ? again.at : Number.POSITIVE_INFINITY, besides)
 }
 
-/**
- * The depth of a run that gives a caller a result at this depth and costs nothing: begun now, it serves a due time that
- * follows soon. Without it, the monitor would run for the caller, early, and its result would expire as early, each time.
- */
-export function broughtForward(row: MonitorRow, depth: ExecutionMode, now: number): ExecutionMode | undefined {
-  if (row.order) return undefined
-  return depths.find((own) => {
-    const every = row.every[own]
-    if (every === undefined || !covers(own, depth) || isInProgress(row, own)) return false
-    return dueAt(row, own) - earlyMs(every) <= now
-  })
-}
-
 /** At most so many runs are needed besides: more would be a defect. */
 const maxRequests = 32
 
@@ -190,10 +177,22 @@ export const orderFor = (row: MonitorRow, order: Order): MonitorRow => ({
   order: { ...order, beganAt: undefined },
 })
 
+/**
+ * Milliseconds before a due time from which on a caller's run serves it. Not at all where each result is to last until the next
+ * one: one that is early expires as early, so that callers would need a run of their own in each interval from then on.
+ */
+const earlyForCaller = (every: number, depth: ExecutionMode): number =>
+  every <= resultLifeMs[depth] ? 0 : earlyMs(every)
+
 /** The row once a run at a depth has begun: it serves what it covers. */
-function serve(row: MonitorRow, depth: ExecutionMode, at: number, repeats = false): MonitorRow {
+function serve(row: MonitorRow, by: Asker, depth: ExecutionMode, at: number, repeats = false): MonitorRow {
   const covered = { ...row.covered }
-  for (const one of depths) if (covers(depth, one)) covered[one] = Math.max(at, covered[one] ?? at)
+  for (const one of depths) {
+    if (!covers(depth, one)) continue
+    const every = row.every[one] ?? 0
+    const from = by === 'caller' ? at - earlyMs(every) + earlyForCaller(every, one) : at
+    covered[one] = Math.max(from, covered[one] ?? from)
+  }
   const again = row.again && covers(depth, row.again.depth) ? undefined : row.again
   if (row.requests.length === 0) return { ...row, covered, again }
   const isServed = (one: RunRequest): boolean =>
@@ -207,10 +206,10 @@ export type Asker = 'schedule' | 'caller'
 /** A run began: it has what it needs, and sends its first byte now. */
 export function begin(row: MonitorRow, by: Asker, depth: ExecutionMode, now: number): MonitorRow {
   if (by === 'caller') {
-    return { ...serve(row, depth, now), callers: { ...row.callers, [depth]: (row.callers[depth] ?? 0) + 1 } }
+    return { ...serve(row, by, depth, now), callers: { ...row.callers, [depth]: (row.callers[depth] ?? 0) + 1 } }
   }
   if (!row.order || row.order.beganAt !== undefined) return row
-  return { ...serve(row, row.order.depth, now, row.order.repeatsRefused), order: { ...row.order, beganAt: now } }
+  return { ...serve(row, by, row.order.depth, now, row.order.repeatsRefused), order: { ...row.order, beganAt: now } }
 }
 
 /**
@@ -237,6 +236,6 @@ function callerLeft(row: MonitorRow, depth: ExecutionMode): MonitorRow {
 function withoutOrder(row: MonitorRow, now: number): MonitorRow {
   const { order } = row
   if (!order) return row
-  const served = order.beganAt === undefined ? serve(row, order.depth, now, order.repeatsRefused) : row
+  const served = order.beganAt === undefined ? serve(row, 'schedule', order.depth, now, order.repeatsRefused) : row
   return { ...served, order: undefined }
 }

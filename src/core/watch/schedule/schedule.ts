@@ -3,7 +3,6 @@ import type { ExecutionMode } from '../../protocol/index.ts'
 import {
   type Asker,
   begin,
-  broughtForward,
   covers,
   depths,
   dueOrder,
@@ -134,21 +133,14 @@ export class Schedule {
     return { orders: deepestFirst, nextAt: this.nextAt }
   }
 
-  /**
-   * Whether a run of this monitor that serves this depth is about to begin, for a caller who needs its result. One that is
-   * due soon is brought forward.
-   */
+  /** Whether a run of this monitor that serves this depth is about to begin. */
   owes(key: string, depth: ExecutionMode, now: number): boolean {
     const place = this.#places.get(key)
     if (!place) return false
     const { order } = place.row
     if (order?.beganAt === undefined && order && covers(order.depth, depth)) return true
     const due = place.nextAt <= now ? dueOrder(place.row, now) : undefined
-    if (due && covers(due.depth, depth)) return true
-    const forward = broughtForward(place.row, depth, now)
-    if (forward === undefined) return false
-    this.ask(key, { depth: forward, at: now, repeatsRefused: false }, now)
-    return true
+    return due !== undefined && covers(due.depth, depth)
   }
 
   /** A run began. Returns how many milliseconds late, for a run of the schedule that was waiting. */
