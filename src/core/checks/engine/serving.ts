@@ -124,7 +124,7 @@ function runOfEnded(
   const isDue = ({ depth }: PlannedMonitor): boolean => includes(mode, depth)
   const [due, others] = [plan.filter(isDue), elsewhere.filter(isDue)]
   let groupsOf: ReturnType<typeof dependenciesIn> | undefined
-  const named = (monitor: PlannedMonitor, report: MonitorReport): MonitorReport => {
+  const withElsewhere = (monitor: PlannedMonitor, report: MonitorReport): MonitorReport => {
     if (dependenciesOfMonitor(monitor).length === 0) return naming(report, monitor.elsewhere ?? [])
     groupsOf ??= dependenciesIn(due, others)
     return naming(report, elsewhereIn(monitor, parentsIn(groupsOf(monitor))))
@@ -135,7 +135,7 @@ function runOfEnded(
     const chosen = pinned?.get(monitor)
     const report = chosen && reportOfEnded(monitor, mode, chosen, context)
     if (!report?.observed) return undefined
-    reports.push(named(monitor, report))
+    reports.push(withElsewhere(monitor, report))
     const { endedAt } = report.observed
     if (endedAt <= began) reused.push({ ageMs: began - endedAt, leftMs: endedAt + lifeFor(mode, 'passed') - began })
   }

@@ -212,8 +212,8 @@ export class SharedRuns {
     if (lane.serving) return lane.serving
     const serve = this.#serve
     const restMs = lane.composedAt + composedMs - this.#now()
-    const begun = restMs > 0 ? rest(restMs).then(() => this.#composed(lane, serve)) : this.#composed(lane, serve)
-    const serving = begun.finally(() => {
+    const composing = restMs > 0 ? rest(restMs).then(() => this.#composed(lane, serve)) : this.#composed(lane, serve)
+    const serving = composing.finally(() => {
       lane.composedAt = this.#now()
       if (lane.serving === serving) lane.serving = undefined
     })
