@@ -1,11 +1,10 @@
 import { count } from '../../base/format.ts'
-import { lazy } from '../../base/lazy.ts'
 import { atMost, checksOn, fail, type latencySetting } from '../engine/index.ts'
 import type { TalkingConnection } from './conversation.ts'
 import { type DialogueEnding, dialogueSettings, faultOf } from './dialogue-settings.ts'
 
 /** Loads the part that talks. */
-export const loadTalk = lazy(() => import('./talk.ts')).get
+export const loadTalk = () => import('./talk.ts')
 
 const check = checksOn<TalkingConnection>()
 

@@ -1,6 +1,5 @@
 import { decodeStrictly } from '../../base/encoding.ts'
 import { showBytes } from '../../base/format.ts'
-import { lazy } from '../../base/lazy.ts'
 
 /** One element; `text` is its own text and CDATA, trimmed. Names keep their prefix. */
 export type XmlElement = {
@@ -20,7 +19,7 @@ const headBytes = 8 * 1024
 const deepest = 64
 
 /** Loaded on demand: most monitors never read XML. */
-export const loadXmlParser = lazy(() => import('fast-xml-parser')).get
+export const loadXmlParser = () => import('fast-xml-parser')
 
 /**
  * Parses XML from a peer. Document types are refused, so that no entity is ever declared, expanded or fetched. Never

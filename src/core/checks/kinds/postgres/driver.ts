@@ -5,7 +5,6 @@ import type { TLSSocket } from 'node:tls'
 import type { Client, QueryArrayResult, QueryResult } from 'pg'
 import type { ConfiguredFiles } from '../../../base/files/index.ts'
 import { showDuration } from '../../../base/format.ts'
-import { lazy } from '../../../base/lazy.ts'
 import { secureContextFor } from '../../../base/net/secure-context.ts'
 import { ProbeError } from '../../../base/probe-error.ts'
 import {
@@ -33,7 +32,7 @@ const againMs = 40
 /** Rows per fetch. The driver keeps all columns of these rows in memory. */
 const portion = 50
 
-export const loadPg = lazy(async () => (await import('pg')).default).get
+export const loadPg = async () => (await import('pg')).default
 
 export const openPostgres: OpenDatabase = async (target, way) => {
   const { signal } = way
