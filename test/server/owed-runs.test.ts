@@ -1,21 +1,13 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ofType } from '../../src/core/checks/plan/index.ts'
 import { resultLifeMs } from '../../src/core/protocol/index.ts'
 import { healthPart } from '../../src/core/service/health/health.ts'
 import { load } from '../config/given.ts'
+import { countingPeer } from './scheduled-web.ts'
 
 test('W2 a caller waits for a run that the schedule owes, and makes none', async () => {
-  let connections = 0
-  const peer = createServer((socket) => {
-    connections += 1
-    socket.on('error', () => {}).end('hello\r\n')
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => void peer.close())
-  await once(peer, 'listening')
-  const { port } = peer.address() as { port: number }
+  const { port, count } = await countingPeer()
   const config = {
     ...(await load(`types: {App: {host: false, monitors: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]}}`)),
     origin: '/svc.yaml',
@@ -36,7 +28,7 @@ test('W2 a caller waits for a run that the schedule owes, and makes none', async
 
   await runScheduled()
   expect((await ask())?.run.monitors).toHaveLength(1)
-  expect(connections).toBe(1)
+  expect(count()).toBe(1)
 
   // The result expires, and the schedule begins its run in the turn after the one in which the caller asks.
   const ahead = resultLifeMs.Standard + 1
@@ -49,7 +41,7 @@ test('W2 a caller waits for a run that the schedule owes, and makes none', async
     void runScheduled()
   })
   expect((await ask())?.run.monitors[0]?.results.every(({ status }) => status === 'ok')).toBe(true)
-  expect(connections).toBe(2)
+  expect(count()).toBe(2)
   expect(await runs()).toEqual([
     expect.objectContaining({ labels: { type: 'App', depth: 'Standard', trigger: 'schedule' } }),
   ])
@@ -57,7 +49,7 @@ test('W2 a caller waits for a run that the schedule owes, and makes none', async
   // What it does not owe is observed at once.
   vi.spyOn(performance, 'now').mockImplementation(() => now() + 2 * ahead)
   await ask()
-  expect(connections).toBe(3)
+  expect(count()).toBe(3)
   expect(await runs()).toHaveLength(2)
   vi.restoreAllMocks()
 })

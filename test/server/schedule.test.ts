@@ -7,19 +7,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { testCore, testServer } from '../support/engine/core.ts'
 import { temporaryFolder } from '../support/suite/temporary-folder.ts'
 import { until } from '../support/suite/until.ts'
-import { early } from './scheduled-web.ts'
-
-/** A peer that counts its connections, and says something to each. */
-async function peer(): Promise<{ readonly port: number; readonly count: () => number }> {
-  let count = 0
-  const server = createServer((socket) => {
-    count += 1
-    socket.on('error', () => {}).end('hello\r\n')
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
-  await once(server, 'listening')
-  return { port: (server.address() as { port: number }).port, count: () => count }
-}
+import { early, countingPeer as peer } from './scheduled-web.ts'
 
 async function serving(yaml: string | undefined) {
   const folder = temporaryFolder()

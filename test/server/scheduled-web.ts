@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { hash, spreadMs } from '../../src/core/watch/schedule/due.ts'
@@ -133,4 +133,16 @@ ${sick.map((line) => `    - ${line}\n`).join('')}`
   expect(bad.filter((line) => line.includes('type="Batch"')).length).toBeGreaterThanOrEqual(sick.length)
   // They failed at their peers, and none for lack of a turn.
   expect(bad.filter((line) => line.startsWith('svc_check_not_checked'))).toEqual([])
+}
+
+/** A peer that counts its connections, and says something to each. */
+export async function countingPeer(): Promise<{ readonly port: number; readonly count: () => number }> {
+  let count = 0
+  const server = createTcpServer((socket) => {
+    count += 1
+    socket.on('error', () => {}).end('hello\r\n')
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return { port: (server.address() as { port: number }).port, count: () => count }
 }

@@ -157,8 +157,8 @@ export const plants: readonly Plant[] = [
   {
     what: 'an early run of a caller keeps each later result from lasting until the next',
     file: 'due.ts',
-    from: 'every <= resultLifeMs[depth] ? 0 : earlyMs(every)',
-    to: 'earlyMs(every)',
+    from: 'servesNoLater(by, every, one) ? at - earlyMs(every) : at',
+    to: 'at + 0 * Number(servesNoLater(by, every, one))',
     rule: 'no long gap',
   },
   {

@@ -178,11 +178,11 @@ export const orderFor = (row: MonitorRow, order: Order): MonitorRow => ({
 })
 
 /**
- * Milliseconds before a due time from which on a caller's run serves it. Not at all where each result is to last until the next
- * one: one that is early expires as early, so that callers would need a run of their own in each interval from then on.
+ * Whether a caller's run serves no due time that follows: where each result is to last until the next one, one that is early
+ * expires as early, so that callers would need a run of their own in each interval from then on.
  */
-const earlyForCaller = (every: number, depth: ExecutionMode): number =>
-  every <= resultLifeMs[depth] ? 0 : earlyMs(every)
+const servesNoLater = (by: Asker, every: number, depth: ExecutionMode): boolean =>
+  by === 'caller' && every <= resultLifeMs[depth]
 
 /** The row once a run at a depth has begun: it serves what it covers. */
 function serve(row: MonitorRow, by: Asker, depth: ExecutionMode, at: number, repeats = false): MonitorRow {
@@ -190,7 +190,7 @@ function serve(row: MonitorRow, by: Asker, depth: ExecutionMode, at: number, rep
   for (const one of depths) {
     if (!covers(depth, one)) continue
     const every = row.every[one] ?? 0
-    const from = by === 'caller' ? at - earlyMs(every) + earlyForCaller(every, one) : at
+    const from = servesNoLater(by, every, one) ? at - earlyMs(every) : at
     covered[one] = Math.max(from, covered[one] ?? from)
   }
   const again = row.again && covers(depth, row.again.depth) ? undefined : row.again

@@ -138,7 +138,7 @@ export class Schedule {
     const place = this.#places.get(key)
     if (!place) return false
     const { order } = place.row
-    if (order?.beganAt === undefined && order && covers(order.depth, depth)) return true
+    if (order && order.beganAt === undefined && covers(order.depth, depth)) return true
     const due = place.nextAt <= now ? dueOrder(place.row, now) : undefined
     return due !== undefined && covers(due.depth, depth)
   }
